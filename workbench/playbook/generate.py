@@ -24,7 +24,7 @@ from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.device_functions.cuda_helpers import helper_texts
-from workbench.playbook.estimates.convolution_ways import with_kernels
+from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.files.class_file import MACRO, ClassPart, class_file
 from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.same_kernels import repeats_of

@@ -53,17 +53,24 @@ def in_place_of_calls(
         made = made_of(call)
         if made is None:
             continue
-        readers = [step for step in found if step is not call and made.buffer in buffers_read(step)]
-        is_output = any(output.buffer == made.buffer for output in program.outputs)
-        if len(readers) == 1 and not is_output and _is_of_stores(readers[0]):
-            (tail,) = readers
-            assert isinstance(tail, Kernel)
-            if (whole := joined(program.pool, made, tail)) is not None:
-                found[_place(found, tail)] = whole
-                del found[_place(found, call)]
-                continue
+        tail = tail_of(program, found, call, made.buffer)
+        if tail is not None and (whole := joined(program.pool, made, tail)) is not None:
+            found[_place(found, tail)] = whole
+            del found[_place(found, call)]
+            continue
         found[_place(found, call)] = made
     return found
+
+
+def tail_of(program: Program, steps: Sequence[ProgramStep], call: LibraryCall, buffer: str) -> Kernel | None:
+    """The one kernel of stores that reads a call's results, where nobody else does; None without one."""
+    readers = [step for step in steps if step is not call and buffer in buffers_read(step)]
+    is_output = any(output.buffer == buffer for output in program.outputs)
+    if len(readers) != 1 or is_output or not _is_of_stores(readers[0]):
+        return None
+    (tail,) = readers
+    assert isinstance(tail, Kernel)
+    return tail
 
 
 def _is_of_stores(step: ProgramStep) -> bool:

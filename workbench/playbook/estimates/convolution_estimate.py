@@ -84,6 +84,9 @@ _TFLOPS_A_CHANNEL, _LEAST_TFLOPS, _MOST_TFLOPS, _FP32_TFLOPS = 3.6, 20.0, 530.0,
 """Of 16-bit numbers, by channels that are read (transposed, by the mean of these and those made): bfloat16
 planes draw 17 to 23 TFLOPS of 3 to 8 channels, 86 of 16, 200 to 260 of 64, 410 of 128, 533 of 256 with 3 x 3,
 when what the two layouts and the kernel behind move is taken off (convolution_kernels.py)."""
+_OF_DEPTHWISE = 0.027
+"""In groups of one channel: 10 x 32 x 112 x 112 take 38 us with 3 x 3, 10 x 256 x 28 x 28 take 20 (level3/19
+of KernelBench). Of 16-bit numbers as many operations are expected, which is a guess."""
 _OF_GROUPS_16, _OF_GROUPS_LINE_16 = 13.0, 4.0
 """TFLOPS of one tap in groups of more than one channel: 3 groups of 80 of planes, 3 or 12 of 49 of lines."""
 _OF_VOLUMES, _OF_FEW_VOLUMES = 1.2, 0.35
@@ -101,7 +104,9 @@ def library_operations(made: Convolution, sizes: Mapping[str, int]) -> float:
     reads = made.read.at(sizes)
     channels = math.sqrt(reads * made.made.at(sizes)) if made.transposed else reads
     rate = min(_MOST_TFLOPS, max(_LEAST_TFLOPS, _TFLOPS_A_CHANNEL * channels))
-    if _is_grouped(made, sizes) and all(side.taps == 1 for side in made.sides):
+    if _is_depthwise(made, sizes):
+        rate = _OF_DEPTHWISE * _FP32_TFLOPS
+    elif _is_grouped(made, sizes) and all(side.taps == 1 for side in made.sides):
         rate = _OF_GROUPS_16 if made.down else _OF_GROUPS_LINE_16
     if made.deep is not None:
         rate *= _OF_VOLUMES if reads > _EIGHT else _OF_FEW_VOLUMES
@@ -144,6 +149,8 @@ def _share_of_many(made: Convolution, sizes: Mapping[str, int]) -> float:
         return _TURNED_BY_FFT if made.transposed else _BY_FFT
     if made.transposed:
         return _turned_share(made, sizes)
+    if _is_depthwise(made, sizes):
+        return _OF_DEPTHWISE
     if _is_grouped(made, sizes):
         several = any(side.taps > 1 for side in made.sides)
         return _OF_GROUPS if several else _OF_GROUPS_ONE_TAP if made.down else _OF_GROUPS_LINE
@@ -154,6 +161,10 @@ def _share_of_many(made: Convolution, sizes: Mapping[str, int]) -> float:
     if all(side.taps == 1 for side in made.sides):
         return _OF_ONE_TAP
     return min(_OF_MORE, _OF_EIGHT + _MORE_BY_TWICE * math.log2(max(reads, _EIGHT) / _EIGHT))
+
+
+def _is_depthwise(made: Convolution, sizes: Mapping[str, int]) -> bool:
+    return made.groups.at(sizes) > 1 and made.read.at(sizes) == 1
 
 
 def _is_grouped(made: Convolution, sizes: Mapping[str, int]) -> bool:

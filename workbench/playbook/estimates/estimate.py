@@ -34,7 +34,6 @@ from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.convolution_estimate import convolution_time
-from workbench.playbook.estimates.convolution_ways import with_kernels
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.library_estimate import library_time
 from workbench.playbook.estimates.lines_estimate import lines_time
@@ -52,6 +51,7 @@ from workbench.playbook.estimates.steps_estimate import steps_time
 from workbench.playbook.estimates.strip_estimate import strip_time
 from workbench.playbook.estimates.walk_beside_estimate import walk_beside_time
 from workbench.playbook.estimates.walk_down_estimate import walk_down_time
+from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.estimates.weights_estimate import each_its_own, weights_time
 from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stored_lines
 from workbench.playbook.estimates.window_estimate import window_time

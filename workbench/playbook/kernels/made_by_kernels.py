@@ -37,23 +37,22 @@ def made_by_kernels(
     steps: Sequence[ProgramStep],
     schedule: Schedule,
     cases: Sequence[Mapping[str, int]],
-    each: Callable[[LibraryCall], Convolution | None] | None = None,
+    each: Callable[[LibraryCall], InPlaceOfCall | None] | None = None,
 ) -> list[ProgramStep]:
     """The steps with kernels for the convolutions whose tiles have room, and for products of some size.
 
-    Where a schedule has every convolution made as suits it, ``each`` says how: None for the library.
+    Where a schedule has every call's work done as suits it, ``each`` says how: None for the library.
     """
-    if not (_convolves(schedule) or schedule.multiply):
+    if not (_convolves(schedule) or _multiplies(schedule)):
         return list(steps)
 
     def made_of(call: LibraryCall) -> InPlaceOfCall | None:
-        convolution = convolution_of(program, call) if _convolves(schedule) else None
-        if convolution is not None:
-            if each is not None and schedule.convolve_each:
-                return each(call)
-            return next(iter(ways_of(convolution, schedule, cases)), None)
-        product = product_of(program, call) if schedule.multiply else None
-        return product if product is not None and worth_multiplying(product, cases) else None
+        ways = ways_of_call(program, call, schedule, cases)
+        first = next(ways, None)
+        if each is None or first is None:
+            return first
+        has_choice = schedule.convolve_each if isinstance(first, Convolution) else schedule.multiply_each
+        return each(call) if has_choice else first
 
     def joined(pool: Pool, made: InPlaceOfCall, kernel: Kernel) -> InPlaceOfCall | None:
         found = with_tail(pool, made, kernel)
@@ -66,6 +65,19 @@ def made_by_kernels(
         return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)
+
+
+def ways_of_call(
+    program: Program, call: LibraryCall, schedule: Schedule, cases: Sequence[Mapping[str, int]]
+) -> Iterator[InPlaceOfCall]:
+    """Kernels that may do the work of a call as a schedule allows, the one to prefer first."""
+    convolution = convolution_of(program, call) if _convolves(schedule) else None
+    if convolution is not None:
+        yield from ways_of(convolution, schedule, cases)
+        return
+    product = product_of(program, call) if _multiplies(schedule) else None
+    if product is not None and worth_multiplying(product, cases):
+        yield product
 
 
 def ways_of(
@@ -87,6 +99,10 @@ def ways_of(
 
 def _convolves(schedule: Schedule) -> bool:
     return bool(schedule.convolve[0]) or schedule.convolve_as_product or schedule.convolve_each
+
+
+def _multiplies(schedule: Schedule) -> bool:
+    return schedule.multiply or schedule.multiply_each
 
 
 def behind_patches(program: Program, cases: Sequence[Mapping[str, int]]) -> set[int]:

@@ -64,6 +64,7 @@ def _vector(tile: str, threads: str, blocks: str, pairs: str, team: str, cache: 
         ("channel_pairs", pairs),
         ("convolution", tile),
         ("grid_split", split),
+        ("matrix_product", "each" if tile == "each" else "library"),
         ("row_cache", cache),
         ("split_join", "last"),
         ("split_k", blocks),

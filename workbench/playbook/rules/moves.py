@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
-from workbench.playbook.estimates.convolution_ways import with_kernels
 from workbench.playbook.estimates.estimate import predicted_factor
+from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
 from workbench.playbook.ir.program import LibraryCall

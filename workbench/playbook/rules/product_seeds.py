@@ -12,6 +12,12 @@ from workbench.playbook.kernels.product_tiling import SPLITS
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
+_WAYS = (
+    ("each", "each"),
+    ("three_tf32", "each"),
+    *(("three_tf32", str(blocks)) for blocks in SPLITS),
+)
+"""What makes the products, and blocks that share the terms of a tile."""
 _BEHIND = (
     ("block", "registers", "off"),
     ("block", "reread", "off"),
@@ -22,22 +28,18 @@ _BEHIND = (
 
 
 def product_seeds(problem: Problem) -> list[Vector]:
-    """Products on tensor cores, with each of the teams that kernels behind them may have.
-
-    And each number of blocks that may share a tile.
-    """
+    """Products on tensor cores, with each of the teams that kernels behind them may have."""
     if not traits_of(problem).products:
         return []
-    tiles = itertools.product(("each", *map(str, SPLITS)), _BEHIND)
-    found = [settled(problem, _vector(blocks, *behind)) for blocks, behind in tiles]
-    return [vector for vector in dict.fromkeys(found) if ("matrix_product", "three_tf32") in vector]
+    found = [settled(problem, _vector(*way, *behind)) for way, behind in itertools.product(_WAYS, _BEHIND)]
+    return [vector for vector in dict.fromkeys(found) if ("matrix_product", "library") not in vector]
 
 
-def _vector(blocks: str, team: str, cache: str, split: str) -> Vector:
+def _vector(way: str, blocks: str, team: str, cache: str, split: str) -> Vector:
     return (
         ("block_size", "256"),
         ("grid_split", split),
-        ("matrix_product", "three_tf32"),
+        ("matrix_product", way),
         ("row_cache", cache),
         ("split_join", "last"),
         ("split_k", blocks),

@@ -104,6 +104,8 @@ class Schedule:
     """Two channels of a patch of 16-bit numbers lie side by side in shared memory."""
     multiply: bool = False
     """Products of float32 matrices are made by a kernel on tensor cores, of three TF32 products each."""
+    multiply_each: bool = False
+    """Each product is made as suits it: by the library, or so."""
     split_k: int = 1
     """Blocks that share the terms of a tile of such a product; ``EACH`` (0) for what suits each product."""
     strip: int = 0
@@ -376,7 +378,8 @@ def schedule_of(vector: Vector) -> Schedule:
         places_down=values.get("convolution") == "patches",
         convolve_each=values.get("convolution") == "each",
         channel_pairs=on("channel_pairs", "off"),
-        multiply=values.get("matrix_product", "library") == "three_tf32",
+        multiply=values.get("matrix_product") == "three_tf32",
+        multiply_each=values.get("matrix_product") == "each",
         split_k=int(values.get("split_k", "1").replace("each", str(EACH))),
         strip=int(values.get("strip", "off").replace("off", "0")),
         side=int(values.get("walk_down", "off").replace("off", "0")),

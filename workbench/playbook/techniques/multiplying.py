@@ -13,7 +13,7 @@ MULTIPLYING = (
     Technique(
         name="matrix_product",
         title="a kernel multiplies the matrices on tensor cores, and makes what follows",
-        values=("library", "three_tf32"),
+        values=("library", "three_tf32", "each"),
         offers=offers.matrix_product,
         structural=True,
         bottleneck="compute",
@@ -30,7 +30,8 @@ MULTIPLYING = (
             "precision accuracy from Tensor Cores, 2022). The error is below cuBLAS's in float32, at twice "
             "the speed. Hopper's instruction takes the right factor from shared memory and the left one "
             "from registers, and works while the threads go on: they take the next piece apart meanwhile. "
-            "An infinity has no low part; where one was met, the sum is made anew."
+            "An infinity has no low part; where one was met, the sum is made anew. With `each`, every "
+            "product is made in the way that the model of time finds best, the library's or this."
         ),
     ),
     Technique(

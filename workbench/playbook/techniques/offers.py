@@ -367,14 +367,16 @@ def channel_pairs(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def matrix_product(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where matrices are large enough for tiles."""
-    able = bool(traits.products) and settings["fusion"] == "all"
-    return ("library", "three_tf32") if able else ()
+    if not traits.products or settings["fusion"] != "all":
+        return ()
+    several = len(traits.products) + len(traits.convolutions) > 1
+    return ("library", "three_tf32", *(("each",) if several else ()))
 
 
 def split_k(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where products on tensor cores have few tiles, of many terms."""
     shared = []
-    if settings.get("matrix_product") == "three_tf32":
+    if settings.get("matrix_product") in ("three_tf32", "each"):
         shared.append(traits.in_place.shared_products)
     if settings.get("convolution") in ("three_tf32", "each"):
         shared.append(traits.in_place.shared_convolutions)

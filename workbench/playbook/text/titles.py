@@ -129,6 +129,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("channel_pairs", "off"): "Read elements of a patch two bytes at a time",
     ("channel_pairs", "on"): "Two channels of a patch lie side by side: a read gets both",
     ("matrix_product", "library"): "Leave the product of matrices to the library",
+    ("matrix_product", "each"): "Make each product as suits it: by the library or on tensor cores",
     ("matrix_product", "three_tf32"): "Multiply on tensor cores: three TF32 products for one of float32",
     ("split_k", "each"): "As many blocks share the terms of a tile as suits each product",
     ("split_k", "1"): "A block has all terms of its tile",

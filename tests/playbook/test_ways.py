@@ -13,9 +13,9 @@ from tests.playbook.references import of
 from tests.playbook.running import check
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.estimates import convolution_ways
+from workbench.playbook.estimates import ways as choosing
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.program import Convolution, LibraryCall, Program
+from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.made_by_kernels import ways_of
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
@@ -42,9 +42,7 @@ def ways(problem: Problem, vector: Vector) -> list[str]:
     """Of its convolutions, in order."""
     schedule = schedule_of(settled(problem, vector))
     program = program_of(problem, True, schedule.without)
-    steps = convolution_ways.with_kernels(
-        program, program.steps, schedule, [case.size_map for case in problem.cases]
-    )
+    steps = choosing.with_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
     made = [step for step in steps if isinstance(step, Convolution | LibraryCall)]
     return [step.way if isinstance(step, Convolution) else "library" for step in made]
 
@@ -80,7 +78,11 @@ def test_right_in_several_ways_at_once(
     found: dict[tuple[str, ...], str | None] = {}
 
     def way_of(
-        program: Program, call: LibraryCall, schedule: Schedule, cases: Sequence[Mapping[str, int]]
+        program: Program,
+        steps: Sequence[ProgramStep],
+        call: LibraryCall,
+        schedule: Schedule,
+        cases: Sequence[Mapping[str, int]],
     ) -> Convolution | None:
         made = convolution_of(program, call)
         assert made is not None
@@ -89,7 +91,7 @@ def test_right_in_several_ways_at_once(
         fits = [one for one in ways_of(made, schedule, cases) if one.way == found[call.results]]
         return next(iter(fits), None)
 
-    monkeypatch.setattr(convolution_ways, "way_of", way_of)
+    monkeypatch.setattr(choosing, "way_of", way_of)
     problem = problem_of(network, tensors, "network", varying=False)
     source = generate(problem, settled(problem, EACH)).kernel.source
     check(network, source, tensors, mode="checked")

@@ -73,7 +73,8 @@ class RowSpace:
         self.rows: Size = kernel.stores[0].rows
         self.columns: Size = kernel.stores[0].columns
         self._space = matrix(self.rows, self.columns)
-        self._forms: dict[int, Expr | None] = {}
+        over = pool.over(self.rows, self.columns)
+        self._forms, self._column_loads = over.row_forms, over.column_loads
 
     def row_form(self, expr: Expr) -> Expr | None:
         """The same value over the rows alone; None when it differs from column to column."""
@@ -98,12 +99,16 @@ class RowSpace:
 
     def column_loads(self, roots: list[Expr], guarded: bool = False) -> list[Load]:
         """Loads that differ from column to column, in order of appearance; ``guarded`` ones on request."""
-        found: dict[int, Load] = {}
-        for root in roots:
-            for leaf in walk(root) if guarded else unguarded(root):
-                if isinstance(leaf, Load) and self.row_form(leaf) is None:
-                    found[leaf.serial] = leaf
+        found = {load.serial: load for root in roots for load in self._loads_of(root, guarded)}
         return [found[serial] for serial in sorted(found)]
+
+    def _loads_of(self, root: Expr, guarded: bool) -> tuple[Load, ...]:
+        key = (root.serial, guarded)
+        if key not in self._column_loads:
+            below = walk(root) if guarded else unguarded(root)
+            loads = (leaf for leaf in below if isinstance(leaf, Load))
+            self._column_loads[key] = tuple(load for load in loads if self.row_form(load) is None)
+        return self._column_loads[key]
 
 
 def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:

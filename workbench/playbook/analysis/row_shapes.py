@@ -5,8 +5,10 @@ Owns the reading of it off the passes over a row. Never chooses anything.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from workbench.playbook.analysis.row_passes import Pass, RowSpace, passes_of, waiting_loads
-from workbench.playbook.ir.expr import Index, Load, leaves, unguarded
+from workbench.playbook.ir.expr import Index, Load, Pool, leaves, unguarded
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.views import Axis, View, split
@@ -36,10 +38,19 @@ def _lies_across(space: RowSpace, store: Store) -> bool:
 
 def scheduled_shape(space: RowSpace, kernel: Kernel, schedule: Schedule) -> RowShape:
     """The same for a schedule: a row that waits on the chip is not read again by a further pass."""
-    joint = row_shape(space, passes_of(space, kernel, schedule.single_pass))
+    stores = tuple(kernel.stores)
+    joint = _row_shape(space.pool, stores, schedule.single_pass)
     if schedule.cache == "reread" or not schedule.single_pass or not joint.kept:
         return joint
-    return row_shape(space, passes_of(space, kernel, single_pass=False))
+    return _row_shape(space.pool, stores, False)
+
+
+@lru_cache(maxsize=1024)
+def _row_shape(pool: Pool, stores: tuple[Store, ...], single_pass: bool) -> RowShape:
+    """Asked again for every vector of a search."""
+    kernel = Kernel(list(stores))
+    space = RowSpace(pool, kernel)
+    return row_shape(space, passes_of(space, kernel, single_pass))
 
 
 def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:

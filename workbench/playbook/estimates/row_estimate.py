@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from workbench.playbook.analysis import lifetime, reach
 from workbench.playbook.analysis.accumulators import MEMBERS
@@ -21,6 +22,7 @@ from workbench.playbook.analysis.row_shapes import scheduled_shape
 from workbench.playbook.analysis.shared_divisors import row_divisions
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.walk_estimate import LANES, Crew, row_instructions, walk_of
+from workbench.playbook.ir.expr import Pool
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.kernels.early_loads import asked_early_us
 from workbench.playbook.kernels.odd_rows import is_peeled
@@ -166,13 +168,24 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
     teams = rows * pieces if lanes > 1 else math.ceil(rows * pieces / LANES)
     keeps = schedule.cache != "reread"
     together = pieces == 1 and not schedule.prefetch
-    waiting = waiting_loads(space, passes, together) if keeps else []
-    waits = frozenset(load.serial for wait in waiting for load in (wait.load, *wait.taken_in))
+    stores = tuple(kernel.stores)
+    waits, slots = _waiting(space.pool, stores, schedule.single_pass, together) if keeps else (frozenset(), 0)
     held = 1.0
     # A cluster's blocks, and those that take rows in turns, keep all of their pieces.
     if keeps and pieces > 1 and schedule.join_grid and not schedule.prefetch:
-        held = share_held(schedule.threads, len(waiting), asked.at(space.columns) / pieces)
-    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, len(waiting), held)
+        held = share_held(schedule.threads, slots, asked.at(space.columns) / pieces)
+    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, slots, held)
+
+
+@lru_cache(maxsize=1024)
+def _waiting(
+    pool: Pool, stores: tuple[Store, ...], single_pass: bool, together: bool
+) -> tuple[frozenset[int], int]:
+    """Loads that wait on the chip, by serial, and slots for these: a search asks again for every vector."""
+    kernel = Kernel(list(stores))
+    space = RowSpace(pool, kernel)
+    waiting = waiting_loads(space, passes_of(space, kernel, single_pass), together)
+    return frozenset(load.serial for wait in waiting for load in (wait.load, *wait.taken_in)), len(waiting)
 
 
 def _work(asked: Asked, crew: Crew, stores: Sequence[Store]) -> Work:

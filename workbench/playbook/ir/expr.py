@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from workbench.model import DType
 from workbench.playbook.ir.ranges import all_below
@@ -85,17 +86,32 @@ class Reduction(Expr):
     """Same for the same reduction seen through different views."""
 
 
+@dataclass(frozen=True)
+class Over:
+    """What a space of rows and columns knows of expressions, by their serials: asked again and again."""
+
+    row_forms: dict[int, Expr | None] = field(default_factory=dict)
+    """The same value over the rows alone; None when it differs from column to column."""
+    column_loads: dict[tuple[int, bool], tuple[Load, ...]] = field(default_factory=dict)
+    """Loads below a root that differ from column to column, with those in branches of a choice or without."""
+
+
 class Pool:
     """Makes expressions; asks for an equal one get the same object."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
         self._made: dict[tuple[object, ...], Expr] = {}
+        self._over: dict[tuple[Size, Size], Over] = {}
 
     def _keep(self, key: tuple[object, ...], make: Callable[[int], Expr]) -> Expr:
         if key not in self._made:
             self._made[key] = make(len(self._made))
         return self._made[key]
+
+    def over(self, rows: Size, columns: Size) -> Over:
+        """What has been found out about expressions over so many rows and columns."""
+        return self._over.setdefault((rows, columns), Over())
 
     def const(self, value: bool | int | float | str, dtype: DType) -> Expr:
         return self._keep(("const", repr(value), dtype), lambda n: Const(dtype, n, value))
@@ -248,11 +264,10 @@ class Pool:
                 return expr
 
 
-def leaves(root: Expr) -> Iterator[Load | Index | Reduction]:
+@lru_cache(maxsize=4096)
+def leaves(root: Expr) -> tuple[Load | Index | Reduction, ...]:
     """What ``root`` reads, each once; not what the bodies of its reductions read."""
-    for expr in walk(root):
-        if isinstance(expr, (Load, Index, Reduction)):
-            yield expr
+    return tuple(expr for expr in walk(root) if isinstance(expr, (Load, Index, Reduction)))
 
 
 def always_below(expr: Expr) -> tuple[Expr, ...]:
@@ -317,4 +332,10 @@ def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[E
 
 def loads_below(roots: Iterable[Expr]) -> list[Load]:
     """Every load that the roots need, those inside reductions too, each once, in the order they are met."""
-    return [expr for expr in walk_all(list(roots), into_reductions=True) if isinstance(expr, Load)]
+    return list(_loads_below(tuple(roots)))
+
+
+@lru_cache(maxsize=4096)
+def _loads_below(roots: tuple[Expr, ...]) -> tuple[Load, ...]:
+    """The same: a search asks again for every vector."""
+    return tuple(expr for expr in walk_all(roots, into_reductions=True) if isinstance(expr, Load))

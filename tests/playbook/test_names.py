@@ -40,3 +40,20 @@ def test_a_value_in_float64_does_not_hide_its_function(name: str) -> None:
 def test_no_name_has_two_underscores_together() -> None:
     """An input called ``new`` is ``new_`` in a plan; its width would be NEW__WIDTH, which C++ keeps."""
     assert Names().new("NEW__WIDTH") == "NEW_WIDTH"
+
+
+def deeper(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    """A size is halved three times: its expression is long."""
+    x = t["x"]
+    for _ in range(3):
+        x = torch.nn.functional.avg_pool2d(x, 3, stride=2, padding=1)
+    return torch.cat([x, x.exp()], 1).softmax(1)
+
+
+def test_a_long_size_has_a_short_name() -> None:
+    x = torch.randn(2, 6, 35, 37)
+    source = generate(problem_of(deeper, {"x": x}, "deeper"), ()).kernel.source
+    names = set(re.findall(r"\b[A-Z][A-Z0-9_]+\b", source))
+    assert max(map(len, names)) <= 40, max(names, key=len)
+    assert any("_TIMES_" in name for name in names)
+    check(deeper, source, {"x": x})

@@ -69,6 +69,9 @@ class Names:
         return name
 
 
+_MOST_WORDS = 7
+"""Of a size's name; the plan has the whole expression."""
+_TIMES = "_TIMES_"
 _TELLING = 5
 """Constant sizes from here on are written by name; smaller numbers may be anything."""
 
@@ -110,7 +113,18 @@ class Macros:
             words = words.replace(sign, word)
         found = re.findall(r"\w+", words)
         found.sort(key=str.isdigit)
-        return "_".join(found).upper()
+        return "_".join(found).upper() if len(found) <= _MOST_WORDS else self._in_short(size)
+
+    def _in_short(self, size: Size) -> str:
+        """A number of something that has a name; else just a size."""
+        found = [
+            (by, name)
+            for known, name in self._known.items()
+            if known.number is None and _TIMES not in name and known.divides(size)
+            if (by := (size // known).number) is not None
+        ]
+        by, name = min(found, default=(0, ""))
+        return f"{name}{_TIMES}{by}" if name else "SIZE"
 
 
 _AXES = {

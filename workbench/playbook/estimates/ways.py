@@ -6,16 +6,20 @@ channels and few places last. A plan that has one way for all of them has the wr
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import operator
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
-from workbench.model import H100, Target
+from workbench.model import H100
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.in_place_of_calls import tail_of, with_tail
 from workbench.playbook.estimates.library_estimate import library_time
 from workbench.playbook.estimates.patches_estimate import patches_time
 from workbench.playbook.estimates.product_estimate import convolution_product_time, product_time
+from workbench.playbook.ir.expr import Pool
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, LibraryCall, Program, ProgramStep
 from workbench.playbook.kernels.made_by_kernels import made_by_kernels, ways_of_call
 from workbench.playbook.schedules.schedule import Schedule
@@ -38,30 +42,80 @@ def way_of(
     call: LibraryCall,
     schedule: Schedule,
     cases: Sequence[Mapping[str, int]],
-    target: Target = H100,
 ) -> InPlaceOfCall | None:
     """The kernel that does a call's work in the least time at the declared sizes; None for the library.
 
     A geometric mean over the sizes. What follows the call and goes into a kernel in its place is made by
     another kernel behind the library's.
     """
-    asked = [Asked(program, schedule, target, sizes, cases) for sizes in cases]
-    ways = list(ways_of_call(program, call, schedule, cases))
+    choice = Schedule(
+        threads=schedule.threads,
+        split_k=schedule.split_k,
+        fast_math=schedule.fast_math,
+        convolve_each=schedule.convolve_each,
+        multiply_each=schedule.multiply_each,
+    )
+    sizes = tuple(tuple(case.items()) for case in cases)
+    found = _least(program.pool, call.results, choice, sizes, _Holder(program, call))
+    if found is None or found.us < found.library_us:
+        return None if found is None else found.made
+    tail = tail_of(program, steps, call, found.made.buffer)
+    goes_along = tail is not None and with_tail(program.pool, found.made, tail) is not None
+    return found.made if goes_along and found.us < found.library_and_kernel_us else None
+
+
+@dataclass(frozen=True)
+class _Least:
+    """The kernel that takes least, and geometric means of times."""
+
+    made: InPlaceOfCall
+    us: float
+    library_us: float
+    library_and_kernel_us: float
+    """With another kernel behind it, that reads the results and stores as many."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Holder:
+    """What a cache leaves out of its key: what decides stands beside it."""
+
+    program: Program
+    call: LibraryCall
+
+    def __hash__(self) -> int:
+        return 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Holder)
+
+
+@lru_cache(maxsize=2048)
+def _least(
+    pool: Pool,
+    results: tuple[str, ...],
+    schedule: Schedule,
+    cases: tuple[tuple[tuple[str, int], ...], ...],
+    holder: _Holder,
+) -> _Least | None:
+    """Asked again for every vector of a search; None where no kernel can do the work."""
+    program, call = holder.program, holder.call
+    declared = [dict(case) for case in cases]
+    ways = list(ways_of_call(program, call, schedule, declared))
     if not ways:
         return None
-    tail = tail_of(program, steps, call, ways[0].buffer)
-    goes_along = tail is not None and with_tail(program.pool, ways[0], tail) is not None
-    library = math.prod(library_time(one, call).us + goes_along * _behind_us(one, ways[0]) for one in asked)
-    times = [math.prod(_time(one, made).us for one in asked) for made in ways]
-    return ways[times.index(min(times))] if min(times) < library else None
+    asked = [Asked(program, schedule, H100, sizes, declared) for sizes in declared]
+    times = [_mean(_time(one, made).us for one in asked) for made in ways]
+    library = [library_time(one, call).us for one in asked]
+    behind = [H100.launch_us + 2e6 * one.bytes_of(ways[0].buffer) / H100.dram_bytes_per_s for one in asked]
+    both = _mean(map(operator.add, library, behind))
+    return _Least(ways[times.index(min(times))], min(times), _mean(library), both)
+
+
+def _mean(times: Iterable[float]) -> float:
+    return statistics.geometric_mean(times)
 
 
 def _time(asked: Asked, made: InPlaceOfCall) -> Estimate:
     if not isinstance(made, Convolution):
         return product_time(asked, made)
     return patches_time(asked, made) if made.way == "patches" else convolution_product_time(asked, made)
-
-
-def _behind_us(asked: Asked, made: InPlaceOfCall) -> float:
-    """Of a kernel that reads the results and stores as many."""
-    return asked.target.launch_us + 2e6 * asked.bytes_of(made.buffer) / asked.target.dram_bytes_per_s

@@ -205,10 +205,13 @@ def _structures(problem: Problem) -> list[Vector]:
             ("look_back", split),
             ("split_join", _join_of(team, join if split == "on" else joins[0])),
             ("columns_by", "bundle"),
+            ("convolution", "each"),
             ("early_loads", "on"),  # never slower where a norm of an H100 was measured, and offered to few
+            ("matrix_product", "each"),
             ("row_cache", cache),
             ("row_totals", "last"),
             ("single_pass", single),
+            ("split_k", "each"),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
             ("stream_hints", "on" if once and threads != "fit" else "off"),
             ("threads_per_row", team),

@@ -8,6 +8,7 @@ defines one is nobody's business.
 from workbench.model.candidate import Branch, Draft, Hypothesis, Kernel, Operator, Vector
 from workbench.model.checks import ULP_EDGES, Check, Crossed, Difference, Printed, WorstEntry
 from workbench.model.compiled import AccessSite, CompileReport, Counts, Diagnostic, PlanFacts, Resources
+from workbench.model.cudnn import Convolved, ConvolvedSide, cudnn_operations
 from workbench.model.machine import H100, Target
 from workbench.model.outcome import (
     CompileFailed,
@@ -69,6 +70,8 @@ __all__ = [
     "CompileReport",
     "Conditions",
     "Contract",
+    "Convolved",
+    "ConvolvedSide",
     "Counts",
     "Crashed",
     "Crossed",
@@ -114,6 +117,7 @@ __all__ = [
     "Vector",
     "WorstEntry",
     "contiguous_strides",
+    "cudnn_operations",
     "fastest_over_fp32",
     "over_fp32",
     "size_of",

@@ -11,16 +11,23 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.model import Case, Problem, Target, Value, over_fp32
+from workbench.model import Case, Problem, Target, Value
 from workbench.referee.launchtime import Shape, Traffic, launch_time
-from workbench.referee.work import EXTERNAL, FREE, LOOKUPS, REDUCTIONS, Sized, instructions, sized
+from workbench.referee.work import (
+    EXTERNAL,
+    FREE,
+    LIBRARY_EFFICIENCY,
+    LOOKUPS,
+    REDUCTIONS,
+    Sized,
+    instructions,
+    sized,
+)
 
 START_US = -1.0
 """Once a call, beside its launches: the time from one launch to the next, ``launch_us``, is no part of the
 first, which nothing was launched before. Set to the small shapes of half of the grid's ops, by the clock that
 takes off what it adds itself: a kernel with next to nothing to do takes 1.9 us there."""
-LIBRARY_EFFICIENCY = 0.88
-"""cuBLAS FP32 reaches 53 of 60 TFLOP/s at 4096 cubed."""
 PERSISTENT = 1024
 """Row length up to which both eager and Inductor keep the row in registers."""
 SHARED_ROW_BYTES = 48 * 1024
@@ -127,7 +134,7 @@ def compile_us(target: Target, problem: Problem, case: Case) -> float:
     for one in nodes:
         if one.name in EXTERNAL:
             moved = sum(n for _, _, n in one.inputs) + one.written
-            operations = one.flops / over_fp32(problem.contract, one.factor_bytes)
+            operations = one.library_operations(problem.contract)
             time_us += library_us(target, float(moved), operations) + target.launch_us
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})

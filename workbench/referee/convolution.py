@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.model import Convolved, ConvolvedSide
+
 Shape = tuple[int, ...]
 ORDINARY = (1, 0, 1, False)
 """Stride, padding, dilation, not transposed."""
@@ -84,6 +86,21 @@ def convolution_of(inputs: Sequence[Shape], output: Shape, settings: Sequence[An
     )
     # A plane on the narrow side meets the weight's second dimension of planes on the wide one.
     return Convolution(narrow[0] * narrow[1] * weight[1], sides)
+
+
+def convolved_of(
+    inputs: Sequence[Shape], output: Shape, settings: Sequence[Any], groups: int, element_bytes: int
+) -> Convolved:
+    """The same for the model of a library's time; ``element_bytes`` of the wider factor."""
+    x, weight = inputs[0], inputs[1]
+    known: list[Any] = [*settings, *ORDINARY[len(settings) :]]
+    stride, _, dilation, transposed = known
+    steps, gaps = (_each(value, len(weight) - 2) for value in (stride, dilation))
+    sides = tuple(
+        ConvolvedSide(x[i + 2], output[i + 2], taps, steps[i], gaps[i]) for i, taps in enumerate(weight[2:])
+    )
+    reads, makes = x[1] // groups, output[1] // groups
+    return Convolved(x[0], groups, reads, makes, sides, transposed, element_bytes)
 
 
 def _each(value: int | Sequence[int], count: int) -> tuple[int, ...]:

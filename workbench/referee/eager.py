@@ -14,12 +14,12 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.model import Case, Contract, Problem, over_fp32
+from workbench.model import Case, Contract, Problem
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
 from workbench.referee.baselines import ROW_OPS, EagerOp
-from workbench.referee.work import FREE, base_name, factors, flops
+from workbench.referee.work import FREE, base_name, factors, library_operations
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -45,8 +45,9 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         base = base_name(name)
         distinct = {id(t): t for t in read}.values()
         shapes = [tuple(t.shape) for t in read]
-        operations = flops(base, shapes, tuple(made[0].shape), args) if shapes else 0.0
         width = max((t.element_size() for t in read[factors(base)]), default=4)
+        output = tuple(made[0].shape)
+        operations = library_operations(base, shapes, output, args, self.contract, width) if shapes else 0.0
         return EagerOp(
             op=name,
             read_bytes=sum(t.numel() * t.element_size() for t in distinct),
@@ -54,7 +55,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             elements=max(t.numel() for t in (*read, *made)),
             tensors_read=len(distinct),
             row=_row(base, args),
-            flops=operations / over_fp32(self.contract, width),
+            flops=operations,
         )
 
 

@@ -20,7 +20,6 @@ from workbench.model import (
     Resources,
     Target,
     fastest_over_fp32,
-    over_fp32,
 )
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
@@ -28,7 +27,7 @@ from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, laun
 from workbench.referee.least_bytes import least_moved
 from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import FREE, base_name, factors, flops, sized
+from workbench.referee.work import FREE, base_name, factors, flops, library_operations, sized
 
 NOTHING_OWN = "no kernel of its own: the reference's library calls"
 EAGER, COMPILE = "eager (model)", "compile (model)"
@@ -159,7 +158,7 @@ def _parts(
                 us = meta.nbytes / target.dram_bytes_per_s * 1e6 + target.launch_us
                 yield _Part(us, target.launch_us, "memory", f"clears {_bytes(meta.nbytes)}")
             case Library() if base_name(step.op) not in FREE:
-                operations = _library_flops(plan, step) / over_fp32(work.contract, _factor_bytes(plan, step))
+                operations = _library_operations(plan, step, work.contract)
                 us = library_us(target, _library_bytes(plan, step), operations)
                 yield _Part(us + target.launch_us, target.launch_us, "library", f"library {step.op}")
             case Launch():
@@ -261,6 +260,15 @@ def _replaced_flops(plan: Plan, step: Library) -> float:
 def _factor_bytes(plan: Plan, step: Library) -> int:
     names = list(_buffers(step.args))[factors(base_name(step.op))]
     return max((DTYPE_BYTES[plan.meta_of(name).dtype] for name in names), default=4)
+
+
+def _library_operations(plan: Plan, step: Library, contract: Contract) -> float:
+    """Operations of float32 that take as long as the call does."""
+    inputs = [plan.meta_of(name).shape for name in _buffers(step.args)]
+    if not inputs:
+        return 0.0
+    output, width = step.metas[0].shape, _factor_bytes(plan, step)
+    return library_operations(base_name(step.op), inputs, output, step.args, contract, width)
 
 
 def _library_flops(plan: Plan, step: Library) -> float:

@@ -96,7 +96,6 @@ SHAPES = (
     Shape((32, 240, 28, 28), 240, (1, 1), groups=3),
     Shape((32, 64, 56, 56), 64, (3, 3), padding=1, groups=2),
     Shape((32, 128, 56, 56), 128, (3, 3), padding=1, groups=8),
-    Shape((32, 128, 56, 56), 128, (3, 3), padding=1, groups=32),
     Shape((32, 512, 14, 14), 512, (3, 3), padding=1, groups=32),
     Shape((64, 3, 16, 64, 64), 16, (3, 3, 3)),
     Shape((16, 16, 32, 64, 64), 32, (3, 3, 3), padding=1),

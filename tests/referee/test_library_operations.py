@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from workbench.model import H100, Convolved, ConvolvedSide, cudnn_operations
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.estimates.convolution_estimate import library_operations
+from workbench.playbook.estimates.library_work import library_operations
 from workbench.playbook.ir.program import LibraryCall
 from workbench.playbook.techniques.traits import program_of
 from workbench.referee.baselines import compile_us
@@ -64,6 +64,10 @@ def test_groups_cost_the_library_more_than_their_arithmetic() -> None:
     groups = Convolved(640, 3, 49, 49, (side,))
     assert groups.multiply_adds == pytest.approx(whole.multiply_adds / 3)
     assert cudnn_operations(groups) > 10 * cudnn_operations(whole)
+
+
+def test_nothing_takes_no_operations() -> None:
+    assert cudnn_operations(Convolved(0, 1, 8, 8, (ConvolvedSide(4, 4, 3),))) == 0
 
 
 def test_a_compiled_model_waits_for_its_convolutions() -> None:

@@ -111,6 +111,8 @@ class Convolved:
 def cudnn_operations(made: Convolved) -> float:
     """Operations of float32 that take as long as cuDNN does, at the card's peak."""
     direct = 2.0 * made.multiply_adds
+    if not direct:
+        return 0.0
     if made.element_bytes == 4:
         return direct / _share(made)
     channels = math.sqrt(made.reads * made.makes) if made.transposed else made.reads

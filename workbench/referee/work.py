@@ -97,7 +97,7 @@ def library_operations(
     direct = flops(name, inputs, output, args)
     if name != "convolution" or not (factor_bytes == 2 or (factor_bytes == 4 and contract == "ieee-fp32")):
         return direct / over_fp32(contract, factor_bytes)
-    groups = int(args[8]) if len(args) > 8 else inputs[0][1] // inputs[1][1]
+    groups = int(args[8]) if len(args) > 8 else 1
     return LIBRARY_EFFICIENCY * cudnn_operations(
         convolved_of(inputs, output, args[3:7], groups, factor_bytes)
     )

@@ -7,10 +7,8 @@ Owns what a block asks for, fitted to convolutions timed on an H100 in IEEE floa
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 
-from workbench.model import DTYPE_BYTES, Convolved, ConvolvedSide, cudnn_operations
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
@@ -49,25 +47,6 @@ _BARRIERS_NS = 50.0
 _NARROW_US, _FOUR = 3.9e-6, 4
 """More that a result takes where a warp stores to lines of four places: 661 million in planes 10 wide
 (level1/59 of KernelBench) took 4354 us of which 1744 were expected."""
-
-
-def library_operations(made: Convolution, sizes: Mapping[str, int]) -> float:
-    """Operations of float32 that take as long as cuDNN does."""
-    sides = tuple(
-        ConvolvedSide(side.read.at(sizes), side.made.at(sizes), side.taps, side.stride, side.dilation)
-        for side in made.sides
-    )
-    return cudnn_operations(
-        Convolved(
-            batch=made.batch.at(sizes),
-            groups=made.groups.at(sizes),
-            reads=made.read.at(sizes),
-            makes=made.made.at(sizes),
-            sides=sides,
-            transposed=made.transposed,
-            element_bytes=DTYPE_BYTES[made.dtype],
-        )
-    )
 
 
 def convolution_time(asked: Asked, made: Convolution) -> Estimate:

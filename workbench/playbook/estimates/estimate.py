@@ -55,7 +55,7 @@ from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.estimates.weights_estimate import each_its_own, weights_time
 from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stored_lines
 from workbench.playbook.estimates.window_estimate import window_time
-from workbench.playbook.files.shape_classes import Holder, class_at, classes_of
+from workbench.playbook.files.shape_classes import class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
 from workbench.playbook.ir.program import (
     Convolution,
@@ -67,6 +67,7 @@ from workbench.playbook.ir.program import (
     Scatter,
 )
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.beside_vectors import read_with_vectors
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
@@ -90,14 +91,14 @@ _JOINS = 6
 
 def estimate(problem: Problem, vector: Vector, target: Target, sizes: Mapping[str, int]) -> Estimate:
     """Model a vector at one assignment of sizes."""
-    return _estimate(problem.digest, Holder(problem), vector, target, tuple(sizes.items()))
+    return _estimate(problem.digest, Unkeyed(problem), vector, target, tuple(sizes.items()))
 
 
 @lru_cache(maxsize=4096)
 def _estimate(
-    digest: str, holder: Holder, vector: Vector, target: Target, at: tuple[tuple[str, int], ...]
+    digest: str, holder: Unkeyed[Problem], vector: Vector, target: Target, at: tuple[tuple[str, int], ...]
 ) -> Estimate:
-    problem, sizes = holder.problem, dict(at)
+    problem, sizes = holder.value, dict(at)
     if classes := classes_of(problem, vector):
         taken = class_at(classes, problem, sizes)
         return estimate(taken.problem, taken.vector, target, sizes)

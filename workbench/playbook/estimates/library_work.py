@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from workbench.model import DTYPE_BYTES, over_fp32
+from workbench.model import DTYPE_BYTES, Convolved, ConvolvedSide, cudnn_operations, over_fp32
 from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.estimates.convolution_estimate import library_operations
-from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Program
+from workbench.playbook.ir.program import Convolution, LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
 
 _PRODUCTS = ("mm", "bmm", "addmm", "_addmm_activation")
@@ -54,6 +53,25 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         asked *= _edge(shapes[-2][-2]) * _edge(shapes[-1][-1]) / _OF_FP32
         return moved, asked + min(_BEGUN, _OF_SMALL * asked)
     return moved, 0.0
+
+
+def library_operations(made: Convolution, sizes: Mapping[str, int]) -> float:
+    """Operations of float32 that take as long as cuDNN does."""
+    sides = tuple(
+        ConvolvedSide(side.read.at(sizes), side.made.at(sizes), side.taps, side.stride, side.dilation)
+        for side in made.sides
+    )
+    return cudnn_operations(
+        Convolved(
+            batch=made.batch.at(sizes),
+            groups=made.groups.at(sizes),
+            reads=made.read.at(sizes),
+            makes=made.made.at(sizes),
+            sides=sides,
+            transposed=made.transposed,
+            element_bytes=DTYPE_BYTES[made.dtype],
+        )
+    )
 
 
 def _edge(size: int) -> float:

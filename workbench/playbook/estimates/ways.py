@@ -21,6 +21,7 @@ from workbench.playbook.estimates.patches_estimate import patches_time
 from workbench.playbook.estimates.product_estimate import convolution_product_time, product_time
 from workbench.playbook.ir.expr import Pool
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, LibraryCall, Program, ProgramStep
+from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.made_by_kernels import made_by_kernels, ways_of_call
 from workbench.playbook.schedules.schedule import Schedule
 
@@ -56,7 +57,7 @@ def way_of(
         multiply_each=schedule.multiply_each,
     )
     sizes = tuple(tuple(case.items()) for case in cases)
-    found = _least(program.pool, call.results, choice, sizes, _Holder(program, call))
+    found = _least(program.pool, call.results, choice, sizes, Unkeyed((program, call)))
     if found is None or found.us < found.library_us:
         return None if found is None else found.made
     tail = tail_of(program, steps, call, found.made.buffer)
@@ -75,30 +76,16 @@ class _Least:
     """With another kernel behind it, that reads the results and stores as many."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Holder:
-    """What a cache leaves out of its key: what decides stands beside it."""
-
-    program: Program
-    call: LibraryCall
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Holder)
-
-
 @lru_cache(maxsize=2048)
 def _least(
     pool: Pool,
     results: tuple[str, ...],
     schedule: Schedule,
     cases: tuple[tuple[tuple[str, int], ...], ...],
-    holder: _Holder,
+    holder: Unkeyed[tuple[Program, LibraryCall]],
 ) -> _Least | None:
     """Asked again for every vector of a search; None where no kernel can do the work."""
-    program, call = holder.program, holder.call
+    program, call = holder.value
     declared = [dict(case) for case in cases]
     ways = list(ways_of_call(program, call, schedule, declared))
     if not ways:

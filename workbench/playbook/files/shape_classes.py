@@ -15,6 +15,7 @@ from functools import lru_cache
 from workbench.errors import UsageError, nearest
 from workbench.model import Case, Problem, Vector
 from workbench.playbook.files.plan_text import PlanText
+from workbench.playbook.ir.unkeyed import Unkeyed
 
 BY_SHAPE = "by_shape"
 MOST_CLASSES = 4
@@ -152,25 +153,12 @@ def symbol_of(problem: Problem, name: str) -> str:
 
 
 def _names(problem: Problem) -> Mapping[str, str]:
-    return _locals(problem.tensors, problem.symbols, Holder(problem))
-
-
-@dataclass(frozen=True, eq=False)
-class Holder:
-    """A problem that a cache leaves out of its key: what decides stands beside it."""
-
-    problem: Problem
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Holder)
+    return _locals(problem.tensors, problem.symbols, Unkeyed(problem))
 
 
 @lru_cache(maxsize=64)
-def _locals(tensors: object, symbols: object, holder: Holder) -> Mapping[str, str]:
-    return dict(PlanText(holder.problem).locals)
+def _locals(tensors: object, symbols: object, holder: Unkeyed[Problem]) -> Mapping[str, str]:
+    return dict(PlanText(holder.value).locals)
 
 
 def _check_names(problem: Problem, conditions: Sequence[Condition]) -> None:

@@ -47,6 +47,7 @@ from workbench.playbook.ir.program import (
     Scatter,
 )
 from workbench.playbook.ir.stencil import strips_of
+from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.early_loads import early_loads
 from workbench.playbook.kernels.loop_kernel import makes_vectors
 from workbench.playbook.kernels.made_by_kernels import behind_patches
@@ -224,37 +225,24 @@ def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
 
 
 @lru_cache(maxsize=64)
-def _program(digest: str, holder: _Holder, fuse: bool, without: frozenset[str]) -> Program:
-    return lower(rewritten(holder.problem, without), fuse, without)
-
-
-@dataclass(frozen=True, eq=False)
-class _Holder:
-    """A problem that the cache keys by digest alone."""
-
-    problem: Problem
-
-    def __hash__(self) -> int:
-        return 0
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Holder)
+def _program(digest: str, holder: Unkeyed[Problem], fuse: bool, without: frozenset[str]) -> Program:
+    return lower(rewritten(holder.value, without), fuse, without)
 
 
 def program_of(problem: Problem, fuse: bool, without: frozenset[str] = frozenset()) -> Program:
     """The lowered problem, made once; ``without`` some rewrites."""
-    return _program(problem.digest, _Holder(problem), fuse, without)
+    return _program(problem.digest, Unkeyed(problem), fuse, without)
 
 
 @lru_cache(maxsize=64)
-def _applying(digest: str, holder: _Holder) -> frozenset[str]:
-    return applying(holder.problem)
+def _applying(digest: str, holder: Unkeyed[Problem]) -> frozenset[str]:
+    return applying(holder.value)
 
 
 @lru_cache(maxsize=64)
-def _outline(digest: str, holder: _Holder) -> Outline:
-    program = program_of(holder.problem, True)
-    naive = program_of(holder.problem, False, ONLY_FUSED)
+def _outline(digest: str, holder: Unkeyed[Problem]) -> Outline:
+    program = program_of(holder.value, True)
+    naive = program_of(holder.value, False, ONLY_FUSED)
     return Outline(
         kernels=sum(isinstance(step, Kernel) for step in program.steps),
         naive_kernels=sum(isinstance(step, Kernel) for step in naive.steps),
@@ -264,12 +252,12 @@ def _outline(digest: str, holder: _Holder) -> Outline:
 
 def outline_of(problem: Problem) -> Outline:
     """The first of the problem's traits, made once; the others take a good deal longer."""
-    return _outline(problem.digest, _Holder(problem))
+    return _outline(problem.digest, Unkeyed(problem))
 
 
 @lru_cache(maxsize=64)
-def _traits(digest: str, holder: _Holder, without: frozenset[str]) -> Traits:
-    problem = holder.problem
+def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> Traits:
+    problem = holder.value
     program = program_of(problem, True, without)
     every = [step for step in program.steps if isinstance(step, Kernel)]
     kernels = [step for step in every if step.steps is None]
@@ -425,7 +413,7 @@ def _is_tiled(kernel: Kernel, cases: list[dict[str, int]]) -> bool:
 
 def traits_of(problem: Problem, without: frozenset[str] = frozenset()) -> Traits:
     """The problem's traits, made once; ``without`` some rewrites, whose names are told all the same."""
-    return _traits(problem.digest, _Holder(problem), without)
+    return _traits(problem.digest, Unkeyed(problem), without)
 
 
 def row_traits(program: Program, kernel: Kernel) -> RowTraits:

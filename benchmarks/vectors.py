@@ -4,6 +4,7 @@ Usage on a machine with an NVIDIA GPU: ``python benchmarks/vectors.py instance_n
 "threads_per_row=warp vector_width=4" "threads_per_row=warp vector_width=4 persistent_grid=on"``; a line a
 vector, with its quick times against eager. Needs no receipts: nothing is reported from here. Instead of an
 op, a problem that kernelbench.py has opened (``OUT/opened/level3_9.json``).
+``--steps`` adds what each step of a plan takes beside what the model of time had expected of it;
 ``--profile`` adds what Nsight Compute counts of each, launch by launch (6 s each); a vector given twice is
 compiled once and loaded twice, which shows what a time owes to where its code lies.
 """
@@ -21,9 +22,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 import on_the_gpu as gpu
 from grid import problem_of
 
-from workbench.model import Passed, Problem, Profile, Vector
+from workbench.model import H100, CaseTime, Passed, Problem, Profile, Vector
+from workbench.playbook.estimates.estimate import estimate_steps
 from workbench.playbook.generate import generate
+from workbench.playbook.ir.program import LibraryCall, ProgramStep
 from workbench.playbook.rules.moves import parse_vector
+from workbench.playbook.schedules.schedule import schedule_of
+from workbench.playbook.techniques.table import settled
 
 
 def profile_lines(profile: Profile | None) -> Iterator[str]:
@@ -36,7 +41,26 @@ def profile_lines(profile: Profile | None) -> Iterator[str]:
     yield from (*profile.sentences, *(() if not profile.note else (profile.note,)))
 
 
-async def timed(problem: Problem, vectors: list[Vector], closer: bool) -> int:
+def step_lines(problem: Problem, vector: Vector, time: CaseTime) -> Iterator[str]:
+    """What each step of a plan takes, and what the model of time had expected of those it knows of."""
+    sizes = next(case.size_map for case in problem.cases if case.label == time.case)
+    expected = estimate_steps(problem, schedule_of(settled(problem, vector)), H100, sizes)
+    left = {stored: one.us for step, one in expected for stored in stores_of(step)}
+    for step in time.measured.steps if time.measured else ():
+        known = next((name for name in left if name == step.name.partition("<")[0].partition("_")[2]), None)
+        told = f"{left.pop(known):9.1f} expected" if known else ""
+        yield f"{step.time_us:9.1f} {told:<20} {step.name} (line {step.line})"
+    yield from (f"          {us:9.1f} expected  {name}" for name, us in left.items())
+
+
+def stores_of(step: ProgramStep) -> list[str]:
+    """What a step may be called after."""
+    if isinstance(step, LibraryCall):
+        return list(step.results)
+    return [store.buffer for store in getattr(step, "stores", ())][:1] or [type(step).__name__]
+
+
+async def timed(problem: Problem, vectors: list[Vector], closer: bool, steps: bool) -> int:
     """Judge and time every vector's kernel, one line each; how many are not right."""
     wrong = 0
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
@@ -48,6 +72,10 @@ async def timed(problem: Problem, vectors: list[Vector], closer: bool) -> int:
         wrong += not isinstance(judged.outcome, Passed)
         told = times if isinstance(judged.outcome, Passed) else judged.outcome.model_dump_json()[:200]
         print(f"  {told}  {' '.join(f'{name}={value}' for name, value in vector)}", flush=True)
+        if steps and isinstance(judged.outcome, Passed):
+            for time in judged.times:
+                for line in step_lines(problem, vector, time):
+                    print(f"      {line}", flush=True)
         if closer and isinstance(judged.outcome, Passed):
             for line in profile_lines(await device.profile(problem, kernel, judged)):
                 print(f"      {line}", flush=True)
@@ -68,6 +96,7 @@ def main() -> None:
     parser.add_argument("vectors", nargs="+", help="technique=value, separated by spaces")
     parser.add_argument("--only", default="", help="labels of the shapes to time, separated by spaces")
     parser.add_argument("--profile", action="store_true", help="what Nsight Compute counts of each")
+    parser.add_argument("--steps", action="store_true", help="what each step takes, beside what was expected")
     given = parser.parse_args()
     opened = Path(given.op)
     problem = (
@@ -75,7 +104,8 @@ def main() -> None:
     )
     wanted = [case for case in problem.cases if not given.only or case.label in given.only.split()]
     problem = problem.model_copy(update={"cases": tuple(wanted)})
-    if wrong := asyncio.run(timed(problem, [read(text) for text in given.vectors], given.profile)):
+    run = timed(problem, [read(text) for text in given.vectors], given.profile, given.steps)
+    if wrong := asyncio.run(run):
         raise SystemExit(f"{wrong} of {len(given.vectors)} kernels are not right: they have no times")
 
 

@@ -22,6 +22,9 @@ _IMAGES = 32
 64 x 64 draw 0.44."""
 _OF_ONE_TAP = 0.48
 """64 channels to 128, windows of 1 x 1, take 9735 us (KernelBench, level1/87)."""
+_OF_FEW_ONE_TAP = 75.0
+"""Operations that each byte takes as long as, of one tap and fewer than 16 channels: 128 planes of 256 x 256
+take 415 us with 3 channels to 6 and 2711 with 6 to 64, 0.73 and 0.87 TB/s (KernelBench, level3/17)."""
 _OF_GROUPS, _OF_GROUPS_ONE_TAP, _OF_GROUPS_LINE = 0.15, 0.23, 0.01
 """In groups of more than one channel: 3 x 3 windows draw 0.35 (4 groups of 32), 0.06 (2 of 32), 0.18 (8 of
 16), 0.14 (32 of 16); one tap 0.23 (3 groups of 80, planes) and 0.01 (3 or 12 groups of 49, lines of 32:
@@ -114,7 +117,9 @@ def cudnn_operations(made: Convolved) -> float:
     if not direct:
         return 0.0
     if made.element_bytes == 4:
-        return direct / _share(made)
+        few = made.groups == 1 and made.reads < _SOME // 2 and all(side.taps == 1 for side in made.sides)
+        moved = 4.0 * (made.elements + made.results) if few else 0.0
+        return max(direct / _share(made), _OF_FEW_ONE_TAP * moved)
     channels = math.sqrt(made.reads * made.makes) if made.transposed else made.reads
     rate = min(_MOST_TFLOPS, max(_LEAST_TFLOPS, _TFLOPS_A_CHANNEL * channels))
     if made.is_depthwise:

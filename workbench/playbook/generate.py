@@ -264,7 +264,7 @@ def _staged_kernel(site: Site, step: ProgramKernel, name: str) -> KernelText:
 def _convolution_kernel(site: Site, step: Convolution, name: str, names: Names) -> Step:
     """The kernel of a convolution and what is behind it."""
     if step.way == "patches":
-        tiling = patches_tiling(step, site.schedule.threads, site.cases[: site.declared])
+        tiling = patches_tiling(step, step.threads, site.cases[: site.declared])
         assert tiling is not None  # the others are the library's
         write = pooled_kernel if step.windows else patches_kernel
         write = partial(channels_kernel if step.across_channels else write, tiling=tiling)

@@ -109,6 +109,14 @@ def estimate_schedule(
     problem: Problem, schedule: Schedule, target: Target, sizes: Mapping[str, int], as_written: bool = False
 ) -> Estimate:
     """Model a schedule; ``as_written`` is for old receipts: single passes stay, and no row is peeled."""
+    total = in_order(estimate_steps(problem, schedule, target, sizes, as_written), schedule, target)
+    return replace(total, us=total.us - target.launch_us + START_US)
+
+
+def estimate_steps(
+    problem: Problem, schedule: Schedule, target: Target, sizes: Mapping[str, int], as_written: bool = False
+) -> list[tuple[ProgramStep, Estimate]]:
+    """The steps of a schedule, and the time of each by itself, its launch included."""
     program = program_of(problem, schedule.fuse, schedule.without)
     declared: list[Mapping[str, int]] = [case.size_map for case in problem.cases]
     asked = Asked(program, schedule, target, sizes, declared or [sizes], as_written)
@@ -122,8 +130,7 @@ def estimate_schedule(
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
     steps = with_kernels(program, steps, schedule, asked.declared)
-    total = in_order([(step, _step(asked, step)) for step in steps], schedule, target)
-    return replace(total, us=total.us - target.launch_us + START_US)
+    return [(step, _step(asked, step)) for step in steps]
 
 
 def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:

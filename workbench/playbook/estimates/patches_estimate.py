@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.beside_results import beside_results
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import flattened, met_taps_of, places_of
 from workbench.playbook.ir.expr import loads_below
@@ -70,18 +71,19 @@ _CLOCK_MHZ, _WARPS_A_SCHEDULER = 1755.0, 2
 
 def patches_time(asked: Asked, made: Convolution) -> Estimate:
     """Time of all tiles of the kernel."""
-    tiling = patches_tiling(made, asked.schedule.threads, asked.declared)
+    tiling = patches_tiling(made, made.threads, asked.declared)
     assert tiling is not None
     rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     factors = asked.bytes_of(made.source) + asked.bytes_of(made.weight)
     moved = factors + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
-    behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
+    known = beside_results(made, tiling.line - 16 * tiling.twice).known
+    behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling) + _tile_us(asked, made, tiling)
     beside = tiling.blocks * tiling.threads / THREADS[0]
     each *= math.pow(beside, _COSTS[DTYPE_BYTES[tiling.dtype]].beside)
-    behind += _LOAD_US * max(0, len(loads) - 1)
+    behind += _LOAD_US * sum(load.serial not in known for load in loads)
     each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows)
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     us += turning_us(asked, made)

@@ -11,12 +11,13 @@ from dataclasses import replace
 
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.beside_results import beside_results
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import places_of
 from workbench.playbook.estimates.patches_estimate import turning_us
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
-from workbench.playbook.kernels.product_tiling import THREADS, VECTOR, WIDE, shape_of, steps_of, tall_of
+from workbench.playbook.kernels.product_tiling import LINE, THREADS, VECTOR, WIDE, shape_of, steps_of, tall_of
 from workbench.playbook.kernels.product_times import blocks_of, tiles_us
 
 _ACROSS_US = 0.05
@@ -26,6 +27,9 @@ _BY_TWO_US, _BY_ONE_US = 0.15, 0.5
 3836 us."""
 _PADDED_US = 0.1
 """More where zeros lie around what a convolution looks up."""
+_OWN_US = 5.0
+"""More for a tile whose results have elements for themselves, such as what a layer passes on beside itself:
+they are read eight rows at a time."""
 _FIRST_US = 3.0
 """Until the first pieces are there and apart."""
 _CLOCK_MHZ, _WARPS_A_SCHEDULER = 1755.0, 2
@@ -53,8 +57,10 @@ def _time(asked: Asked, made: InPlaceOfCall, factors: Sequence[str], more_us: fl
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
-    behind = instructions_of(values, asked.schedule.fast_math) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
-    more = (more_us, tall * WIDE / THREADS * behind)
+    beside = beside_results(made, LINE - 32)
+    known = beside.known
+    behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
+    more = (more_us, tall * WIDE / THREADS * behind + (_OWN_US if beside.own else 0.0))
     us = tiles_us(made, blocks, asked.sizes, tall, asked.target.sm_count, more)
     us = max(us, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     return Estimate(us, moved, 1, 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Which way suits each convolution and each product of a plan: the library's, or a kernel's on tensor cores.
+"""Which way suits each convolution and each product of a plan: the library's, or a kernel's.
 
 Owns the choice, by the model of time. A network's layers differ: few channels and many places first, many
 channels and few places last. A plan that has one way for all of them has the wrong one for most.
@@ -16,6 +16,7 @@ from workbench.model import H100
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.in_place_of_calls import tail_of, with_tail
+from workbench.playbook.estimates.convolution_estimate import convolution_time
 from workbench.playbook.estimates.library_estimate import library_time
 from workbench.playbook.estimates.patches_estimate import patches_time
 from workbench.playbook.estimates.product_estimate import convolution_product_time, product_time
@@ -52,6 +53,7 @@ def way_of(
     choice = Schedule(
         threads=schedule.threads,
         split_k=schedule.split_k,
+        convolve=schedule.convolve,
         fast_math=schedule.fast_math,
         convolve_each=schedule.convolve_each,
         multiply_each=schedule.multiply_each,
@@ -105,4 +107,5 @@ def _mean(times: Iterable[float]) -> float:
 def _time(asked: Asked, made: InPlaceOfCall) -> Estimate:
     if not isinstance(made, Convolution):
         return product_time(asked, made)
-    return patches_time(asked, made) if made.way == "patches" else convolution_product_time(asked, made)
+    times = {"patches": patches_time, "product": convolution_product_time, "tiles": convolution_time}
+    return times[made.way](asked, made)

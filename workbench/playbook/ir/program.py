@@ -259,6 +259,8 @@ class Convolution:
     the weights."""
     way: Way = "tiles"
     """What the kernel multiplies with, and what its rows are."""
+    threads: int = 0
+    """Of a block, where rows are places; the others have the schedule's, or a number of their own."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

@@ -270,9 +270,9 @@ class PlacesKernel(TensorCoreKernel):
         channel = f"{group} * {self.rows} + own" if group else "own"
         return [f"const int own = row_here + line, channel = {channel};"]
 
-    def stored(self) -> list[str]:
+    def at_place(self) -> ResultFrame:
         places = ("image", "channel", *(name for name, _ in self.sides.named))
-        return ResultFrame(self.frame, self.made, places).stored("result")
+        return ResultFrame(self.frame, self.made, places)
 
     def made_anew(self) -> list[str]:
         group, groups = self.group("matrix_here"), self._size(self.convolution.groups)

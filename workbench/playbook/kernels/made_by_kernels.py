@@ -6,6 +6,7 @@ in_place_of_calls.py, windows_behind.py and channels_behind.py do.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -27,7 +28,7 @@ from workbench.playbook.ir.program import (
     Program,
     ProgramStep,
 )
-from workbench.playbook.kernels.convolution_tiling import tiling_of
+from workbench.playbook.kernels.convolution_tiling import BLOCKS, tiling_of
 from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
@@ -61,7 +62,7 @@ def made_by_kernels(
         if not is_plain(made):
             return None
         more = with_windows(made, kernel) or with_channels(made, kernel)
-        fits = more is not None and patches_tiling(more, schedule.threads, cases) is not None
+        fits = more is not None and patches_tiling(more, more.threads, cases) is not None
         return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)
@@ -84,13 +85,15 @@ def ways_of(
     made: Convolution, schedule: Schedule, cases: Sequence[Mapping[str, int]]
 ) -> Iterator[Convolution]:
     """The convolution in each way that a schedule allows and that has room, the one to prefer first."""
-    if schedule.convolve[0] and tiling_of(made, schedule, cases) is not None:
+    in_tiles = schedule.convolve[0] and (not schedule.convolve_each or str(schedule.threads) in BLOCKS)
+    if in_tiles and tiling_of(made, schedule, cases) is not None:
         yield made
     if schedule.places_down or schedule.convolve_each:
         pairs = pairable(made) and (schedule.channel_pairs or schedule.convolve_each)
-        for paired in (True, False) if pairs else (False,):
-            one = replace(made, way="patches", paired=paired)
-            if patches_tiling(one, schedule.threads, cases) is not None:
+        blocks = THREADS if schedule.convolve_each else (schedule.threads,)
+        for paired, threads in itertools.product((True, False) if pairs else (False,), blocks):
+            one = replace(made, way="patches", paired=paired, threads=threads)
+            if patches_tiling(one, threads, cases) is not None:
                 yield one
     as_product = schedule.convolve_each or (schedule.convolve_as_product and not schedule.places_down)
     if as_product and worth_a_product(made, cases):

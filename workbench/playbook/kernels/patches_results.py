@@ -66,6 +66,14 @@ class PatchResults(PlacesKernel):
         return [f"made[r] = results[line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}];"]
 
     @property
+    def wide(self) -> int:
+        return self._places
+
+    @property
+    def line(self) -> int:
+        return self.tiling.line
+
+    @property
     def _places(self) -> int:
         """Of a warp."""
         return 16 * self.tiling.twice
@@ -140,6 +148,7 @@ class PatchResults(PlacesKernel):
                 ["#pragma unroll", *block("for (int i = 0; i < CHUNK / 2; ++i)", changed)],
             ),
             f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
+            *self.rows_made(self.tiling.chunk),
             "__syncwarp();",
             *block(f"if ({self.is_column})", self.finished_column()),
             "__syncwarp();",

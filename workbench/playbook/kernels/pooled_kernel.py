@@ -7,7 +7,9 @@ side by side, so that each result is in one; patches_tiling.py has the box of pl
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
+from workbench.playbook.analysis.beside_results import BesideResults
 from workbench.playbook.analysis.windows_behind import place_in_window
 from workbench.playbook.ir.expr import Load
 from workbench.playbook.ir.program import Convolution
@@ -139,9 +141,17 @@ class _Pooled(PatchesKernel):
         channel = f"{group} * {self.rows} + own" if group else "own"
         return [f"const int own = row_here + own_line, channel = {channel};"]
 
+    def at_place(self) -> ResultFrame:
+        places = ("image", "channel", *(f"window_{name}" for name in self.counts))
+        return ResultFrame(self.frame, self.made, places)
+
     def stored(self) -> list[str]:
         def element(load: Load) -> str:
             return f"made[{place_in_window(self.convolution, load)}]"
 
-        places = ("image", "channel", *(f"window_{name}" for name in self.counts))
-        return ResultFrame(self.frame, self.made, places).stored(element)
+        return [*self.row_values_found(), *self.at_place().stored(element, self.known)]
+
+    line_name = "own_line"
+
+    def made_beside(self) -> BesideResults:
+        return replace(super().made_beside(), columns=(), own=())  # a lane has one window of a channel

@@ -104,6 +104,6 @@ class _Matrices(TensorCoreKernel):
             starts.append(f"{first} + {along}, {terms}")
         return statement(f"result = summed_alone({', '.join(starts)}, {self.terms});")
 
-    def stored(self) -> list[str]:
+    def at_place(self) -> ResultFrame:
         places = ("0" if self.batch.is_one else "matrix_here", "row", "column")
-        return ResultFrame(self.frame, self.made, places).stored("result")
+        return ResultFrame(self.frame, self.made, places)

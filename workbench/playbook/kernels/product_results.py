@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import cached_property
 
+from workbench.playbook.analysis.beside_results import BesideResults, beside_results
+from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.ir.sizes import Size
-from workbench.playbook.kernels.kernel_text import block
+from workbench.playbook.kernels.kernel_text import Frame, block
+from workbench.playbook.kernels.product_tiling import LINE
+from workbench.playbook.kernels.result_frame import ResultFrame
+from workbench.playbook.text.cuda_text import CTYPES, Text
+from workbench.playbook.text.scope import stem_of
 
+_LANES = 32
 _AT_ONCE = 8
 """Results of a column that a thread finishes together."""
 _READ_AT_ONCE = 8
@@ -61,8 +69,95 @@ class ProductResults(ABC):
         """Statements that make ``result``, of a row and a column, term by term."""
 
     @abstractmethod
+    def at_place(self) -> ResultFrame:
+        """Where a row and a column meet, what is stored of a result."""
+
     def stored(self) -> list[str]:
         """Statements that make of ``result`` what is stored, and store it."""
+        return self.at_place().stored("result", self.known)
+
+    # -------------------------------------------------------------------------------- beside results
+
+    frame: Frame
+    made: InPlaceOfCall
+
+    @property
+    def wide(self) -> int:
+        """Results of a row that a warp has at hand; behind them a line has room for values of the row."""
+        return _LANES
+
+    @property
+    def line(self) -> int:
+        """Floats from one row of a warp's results to the next."""
+        return LINE
+
+    @cached_property
+    def beside(self) -> BesideResults:
+        """What is taken besides results: of rows, of columns, of each."""
+        return self.made_beside()
+
+    def made_beside(self) -> BesideResults:
+        """The same, found out."""
+        return beside_results(self.made, self.line - self.wide)
+
+    @cached_property
+    def _called(self) -> dict[int, str]:
+        """Of a column's values, and of elements that several results have for themselves."""
+        columns, own = self.beside.columns, self.beside.own
+        return {one.serial: self.frame.names.new(stem_of(one)) for one in (*columns, *own)}
+
+    @property
+    def known(self) -> dict[int, Text]:
+        """What has been made before a result is at hand."""
+        beside = self.beside
+        found = {one.serial: Text(f"of_row[{at}]") for at, one in enumerate(beside.rows)}
+        found |= {one.serial: Text(self._called[one.serial]) for one in beside.columns}
+        return found | {one.serial: Text(f"{self._called[one.serial]}[r]") for one in beside.own}
+
+    def row_values_found(self) -> list[str]:
+        """A statement that finds what has been made of the row ``line``."""
+        if not self.beside.rows:
+            return []
+        return [f"const float* const of_row = results + {self.line_name} * LINE + {self.wide};"]
+
+    def rows_made(self, lines: int) -> list[str]:
+        """Statements that make what all results of a row take, of each of a warp's."""
+        if not self.beside.rows:
+            return []
+        made = self.at_place().made_before(self.beside.rows, lambda at, code: f"of_row[{at}] = {code};")
+        return [
+            "// What all results of a row take is made once, by a lane a row, and kept behind them.",
+            *block(
+                f"if (lane < {lines})",
+                [
+                    f"const int {self.line_name} = lane;",
+                    *self.row_found(),
+                    *block(
+                        f"if ({self.is_row})",
+                        [f"float* const of_row = results + lane * LINE + {self.wide};", *made],
+                    ),
+                ],
+            ),
+        ]
+
+    line_name = "line"
+    """What statements that find a row call its number among those of a warp."""
+
+    def columns_made(self) -> list[str]:
+        """Statements that make what all results of a column take."""
+        names = [self._called[one.serial] for one in self.beside.columns]
+        return self.at_place().made_before(
+            self.beside.columns, lambda at, code: f"const float {names[at]} = {code};"
+        )
+
+    def own_read(self) -> list[str]:
+        """Statements that read what a result has for itself."""
+        own = self.beside.own
+        zeros = ["0.0f" if one.dtype == "f32" else f"{CTYPES[one.dtype]}(0)" for one in own]
+        names = [self._called[one.serial] for one in own]
+        return self.at_place().made_before(
+            own, lambda at, code: f"{names[at]}[r] = {self.is_row} ? {code} : {zeros[at]};"
+        )
 
     # -------------------------------------------------------------------------------- results
 
@@ -120,6 +215,9 @@ class ProductResults(ABC):
             loop = f"for (int {name} = 0; {name} < {at_once}; ++{name})"
             return ["#pragma unroll", *block(loop, body)]
 
+        own = [f"{CTYPES[one.dtype]} {self._called[one.serial]}[{at_once}];" for one in self.beside.own]
+        if own:
+            own += of_each([read, *self.row_found(), *self.own_read()])
         anew = [
             f"float result = made[{at_once - 1}];  // a register is not found by a number: ask each",
             *of_each(["result = other == r ? made[other] : result;"], "other"),
@@ -129,7 +227,9 @@ class ProductResults(ABC):
             *of_each(["made[other] = other == r ? result : made[other];"], "other"),
         ]
         again = ["#pragma unroll 1", *block(f"for (int r = 0; r < {at_once}; ++r)", anew)]
+        stored = [*self.row_values_found(), "const float result = made[r];", *self.stored()]
         body = [
+            *own,
             f"float made[{at_once}];",
             "bool lost = false;",
             *of_each([read, *self._sum(), "lost |= isnan(made[r]);"]),
@@ -139,12 +239,13 @@ class ProductResults(ABC):
                 [
                     line,
                     *self.row_found(),
-                    *block(f"if ({inside}{self.is_row})", ["const float result = made[r];", *self.stored()]),
+                    *block(f"if ({inside}{self.is_row})", stored),
                 ]
             ),
         ]
         begin = "share" if shared_by > 1 else "0"
         return [
+            *self.columns_made(),
             *(["// Several at a time: while one is waited for, so are the others."] if at_once > 1 else []),
             "#pragma unroll 1",
             *block(f"for (int first = {begin}; first < {self.lines}; first += {step})", body),
@@ -174,6 +275,7 @@ class ProductResults(ABC):
             *self.found("tile", ("matrix_here", "row_here", "column_here")),
             f"row_here += {'warp % 4' if self.low else 'warp'} * 16;",
             *self._own_lines(),
+            *self.rows_made(self.lines),
             "#pragma unroll",
             *block("for (int c = 0; c < 4; ++c)", quarter),
         ]

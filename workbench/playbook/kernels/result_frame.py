@@ -6,10 +6,10 @@ Owns names and indices of a result at its place; convolution_kernel.py and produ
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.analysis.pairs import steps_along
+from workbench.playbook.analysis.beside_results import steps_of_places
 from workbench.playbook.ir.expr import Expr, Index, Load, loads_below
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.ir.sizes import Size
@@ -29,26 +29,37 @@ class ResultFrame:
     places: tuple[str, ...]
     """Names of the place of what is stored, one for each axis; "0" along an axis of one."""
 
-    def stored(self, result: str | Callable[[Load], str]) -> list[str]:
+    def stored(self, result: str | Callable[[Load], str], known: Mapping[int, Text] = {}) -> list[str]:
         """Statements that make of ``result``, a variable or an element, what is stored, and store it.
 
-        Where several results are at hand, it is asked for the element of each that is loaded.
+        Where several results are at hand, it is asked for the element of each that is loaded. Values that
+        are ``known`` by their serial have been made before.
         """
         made = self.made
         loads = loads_below(store.value for store in made.stores)
         own = [load for load in loads if load.buffer == made.buffer]
         bound = {load.serial: Text(result if isinstance(result, str) else result(load)) for load in own}
-        scope = self._scope(bound)
+        scope = self._scope({**bound, **known})
         scope.prepare(store.value for store in made.stores)
         lines = list[str]()
         for store in made.stores:
             value = self.frame.stored(store.buffer, scope.text(store.value).code)
             element = self.frame.element(store.buffer, self._index(store.view))
             lines += statement(f"{element} = {value};")
-        lines = [*scope.lines, *lines]
-        if any(re.search(r"\bi\b", line) for line in lines):
-            lines.insert(0, f"const size_t i = {self._linear};")
-        return lines
+        return self._numbered([*scope.lines, *lines])
+
+    def made_before(self, values: Sequence[Expr], told: Callable[[int, str], str]) -> list[str]:
+        """Statements that make values which need no result; ``told`` writes what becomes of each."""
+        scope = self._scope({})
+        scope.prepare(values)
+        texts = [scope.text(value).code for value in values]
+        lines = [line for at, text in enumerate(texts) for line in statement(told(at, text))]
+        return self._numbered([*scope.lines, *lines])
+
+    def _numbered(self, lines: list[str]) -> list[str]:
+        """The lines, behind the number of what is stored among all where they need it."""
+        needed = any(re.search(r"\bi\b", line) for line in lines)
+        return [f"const size_t i = {self._linear};", *lines] if needed else lines
 
     def _size(self, size: Size) -> str:
         return self.frame.macros.text(size)
@@ -65,10 +76,8 @@ class ResultFrame:
 
     def _index(self, view: View) -> Text:
         """The element that a view over the line of results finds at the place; ``i`` is the line's."""
-        steps = steps_along(self.made.shape_stored, view)
-        if view.is_linear or steps is None or view.offset.is_negative:
-            return index_text(view, "i", self.frame.macros, wide=True)
-        if any(step.is_negative for step in steps):
+        steps = steps_of_places(self.made.shape_stored, view)
+        if steps is None:
             return index_text(view, "i", self.frame.macros, wide=True)
         terms = [
             name if step.is_one else f"size_t({name}) * {self._size(step)}"

@@ -50,7 +50,7 @@ group warp lane quarter pieces piece on_chip coming_left coming_right left right
 read_right write_right left_now left_high left_low right_now high low sums total result row column term at
 there from to step s r c p e i part own_row parts tiles coming_tile coming_piece more find_tile stage tall
 turn row_here column_here matrix_here line odd own one group NEEDED IN_THREES IN_FOURS JOINED ROUND BLOCKS
-OF_ALL share cluster clusters first_tile first_piece b made lost first other
+OF_ALL share cluster clusters first_tile first_piece b made lost first other of_row
 """.split()  # noqa: SIM905
 """What the kernel calls its own."""
 _COMING = ("matrix", "first_row", "first_column")

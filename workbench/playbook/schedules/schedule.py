@@ -99,7 +99,7 @@ class Schedule:
     places_down: bool = False
     """Places are the rows of such a product, and channels, which are few, the columns."""
     convolve_each: bool = False
-    """Each convolution is made as suits it: by the library, or in one of these ways on tensor cores."""
+    """Each convolution is made as suits it: by the library, or in one of these ways."""
     channel_pairs: bool = False
     """Two channels of a patch of 16-bit numbers lie side by side in shared memory."""
     multiply: bool = False
@@ -299,9 +299,9 @@ def split_team(schedule: Schedule) -> Team:
 
 def _convolved(value: str) -> tuple[int, int]:
     """What a thread has of a convolution."""
-    if value in ("library", "three_tf32", "patches", "each"):
+    if value in ("library", "three_tf32", "patches"):
         return (0, 0)
-    each, below = map(int, value.split("x"))
+    each, below = map(int, ("8x8" if value == "each" else value).split("x"))
     return each, below
 
 

@@ -17,7 +17,6 @@ from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
-from workbench.playbook.kernels.patches_tiling import THREADS
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
@@ -307,7 +306,7 @@ def scan_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
     fixed = ("256", "64", "128", "512", "1024")
     schedule = schedule_of(tuple(settings.items()))
-    by_threads = schedule.convolve[0] or schedule.places_down or schedule.convolve_each
+    by_threads = schedule.convolve[0] or schedule.places_down
     if not (traits.kernels or traits.scans or by_threads):
         return ()
     fits = {
@@ -318,12 +317,10 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
     }
     if schedule.places_down:
         return traits.in_place.patches
-    if schedule.convolve_each:
-        return tuple(map(str, THREADS))
     if traits.stepped:
         room = {threads for threads, warps in traits.step_teams if warps == schedule.step_by_warps}
         return tuple(threads for threads in fixed if int(threads) in room)
-    if schedule.convolve[0]:
+    if schedule.convolve[0] and not schedule.convolve_each:
         tile = settings["convolution"]
         return tuple(threads for threads in BLOCKS if (tile, threads) in traits.in_place.tiles)
     if schedule.pair_tile:

@@ -18,7 +18,7 @@ from workbench.playbook.analysis.places import flattened, met_taps_of, places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.patches_tiling import THREADS, PatchTiling, patches_tiling
-from workbench.playbook.kernels.product_tiling import LONG, SOME
+from workbench.playbook.kernels.product_tiling import LONG, SOME, clusters_of
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,8 @@ _LOAD_US = 0.02
 """More for each column of 128 places and each load behind the convolution, but for its bias: with a norm, a
 residual and six loads 32 x 64 x 56 x 56 takes 152 us (161 with a square root and a division a result) where
 125 was expected."""
+_MEETING_US = 4.0
+"""Of blocks that share a tile, for what they exchange (a guess)."""
 _LAID_OUT_US = 1.0
 """A kernel of 300 KB, beside its launch (a guess)."""
 _FIRST_US = 4.0
@@ -73,18 +75,22 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     """Time of all tiles of the kernel."""
     tiling = patches_tiling(made, made.threads, asked.declared)
     assert tiling is not None
-    rounds = math.ceil(tiling.tiles(made, asked.sizes) / (asked.target.sm_count * tiling.blocks))
+    at_once = clusters_of(made.blocks, asked.target.sm_count) * tiling.blocks
+    tiles = tiling.tiles(made, asked.sizes)
+    rounds = math.ceil(tiles / at_once)
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     factors = asked.bytes_of(made.source) + asked.bytes_of(made.weight)
     moved = factors + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
     known = beside_results(made, tiling.line - 16 * tiling.twice).known
     behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
-    each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling) + _tile_us(asked, made, tiling)
-    beside = tiling.blocks * tiling.threads / THREADS[0]
+    each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling)
+    each += _tile_us(asked, made, tiling) / made.blocks + (_MEETING_US if made.blocks > 1 else 0.0)
+    together = min(tiling.blocks, math.ceil(tiles * made.blocks / asked.target.sm_count))
+    beside = together * tiling.threads / THREADS[0]
     each *= math.pow(beside, _COSTS[DTYPE_BYTES[tiling.dtype]].beside)
     behind += _LOAD_US * sum(load.serial not in known for load in loads)
-    each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows)
+    each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows) / made.blocks
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     us += turning_us(asked, made)
     return Estimate(us, moved, 1, 0.0, 1.0)

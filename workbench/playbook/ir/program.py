@@ -261,6 +261,8 @@ class Convolution:
     """What the kernel multiplies with, and what its rows are."""
     threads: int = 0
     """Of a block, where rows are places; the others have the schedule's, or a number of their own."""
+    blocks: int = 1
+    """Blocks that share the terms of a tile, where rows are places: each reads as many channels."""
 
     @property
     def shape(self) -> tuple[Size, ...]:

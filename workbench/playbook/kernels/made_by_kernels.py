@@ -29,7 +29,7 @@ from workbench.playbook.ir.program import (
     ProgramStep,
 )
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, tiling_of
-from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
+from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling, shares_of
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
 
@@ -59,7 +59,7 @@ def made_by_kernels(
         found = with_tail(pool, made, kernel)
         if found is not None or not isinstance(made, Convolution) or made.way != "patches":
             return found
-        if not is_plain(made):
+        if not is_plain(made) or made.blocks > 1:
             return None
         more = with_windows(made, kernel) or with_channels(made, kernel)
         fits = more is not None and patches_tiling(more, more.threads, cases) is not None
@@ -93,8 +93,10 @@ def ways_of(
         blocks = THREADS if schedule.convolve_each else (schedule.threads,)
         for paired, threads in itertools.product((True, False) if pairs else (False,), blocks):
             one = replace(made, way="patches", paired=paired, threads=threads)
-            if patches_tiling(one, threads, cases) is not None:
-                yield one
+            for share in shares_of(one, threads, cases) if schedule.convolve_each else (1,):
+                shared = replace(one, blocks=share)
+                if patches_tiling(shared, threads, cases) is not None:
+                    yield shared
     as_product = schedule.convolve_each or (schedule.convolve_as_product and not schedule.places_down)
     if as_product and worth_a_product(made, cases):
         yield replace(made, way="product")

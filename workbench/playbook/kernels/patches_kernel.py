@@ -11,7 +11,7 @@ from workbench.playbook.ir.program import Convolution
 from workbench.playbook.ir.sizes import number
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block, indented
 from workbench.playbook.kernels.patches_results import PatchResults
-from workbench.playbook.kernels.patches_tiling import PatchTiling
+from workbench.playbook.kernels.patches_tiling import PatchTiling, own_channels
 from workbench.playbook.kernels.product_tiling import VECTOR, WAITING
 from workbench.playbook.kernels.tensor_core_kernel import HELPERS
 from workbench.playbook.text.cuda_text import CTYPES
@@ -22,7 +22,7 @@ m own_place following free take_apart sum_row sum_column channels slot is_last p
 ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
 bring_weights find_term weights further halves h which one other PLACES_OF_WEIGHTS HALVES_OF_LAST join_left
 take_left arrange arranged_piece arranged_slot first_slot patch_col patch_row patch_plane before own_copy
-own_channel count along
+own_channel count along first_read
 """.split()  # noqa: SIM905
 
 
@@ -57,6 +57,8 @@ class PatchesKernel(PatchResults):
         tiles += [str(self.tiling.channel_tiles)] if self.tiling.channel_tiles > 1 else []
         lines = [*self.constants(), *self._place(), *self._brought(), *self._loop()]
         limits = Limits(shared=str(self.tiling.shared_bytes))
+        if self.blocks > 1:
+            return self.in_clusters(name, lines, tiles, limits, self.tiling.blocks)
         most = "gpu.sm_count" if self.tiling.blocks == 1 else f"{self.tiling.blocks} * gpu.sm_count"
         return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, {most})", limits)
 
@@ -73,7 +75,8 @@ class PatchesKernel(PatchResults):
         frame.divisors.add(inner.read)
         if self.turned:
             return
-        together = next(few for few in (8, 4, 2, 1) if number(few).divides(self.sizes[2]))
+        own = self._channels * self.taps
+        together = next(few for few in (8, 4, 2, 1) if number(few).divides(self.sizes[2]) and own % few == 0)
         if together >= self.tiling.vector:
             self.weights_by = "VEC"
         elif together > 1 and self.tiling.vector > VECTOR:
@@ -100,7 +103,7 @@ class PatchesKernel(PatchResults):
             f"constexpr int ACROSS = {tiling.columns};  // columns of sums, a channel each",
             f"constexpr int WIDE = {tiling.stored};  // channels that there is room for",
             *self._channels_read(),
-            f"constexpr int PIECES = ({self.terms} + TERMS - 1) / TERMS;",
+            f"constexpr int PIECES = ({self._own_terms} + TERMS - 1) / TERMS;",
             *self.factors.constants(),
             *self._tiles(),
             *(kinds if self.sides.phases > 1 else []),
@@ -118,8 +121,26 @@ class PatchesKernel(PatchResults):
             *self.factors.weights_place(),
         ]
 
+    @property
+    def _channels(self) -> int:
+        """Channels of the input that a block takes in, of a group."""
+        channels = own_channels(self.convolution)
+        assert channels is not None  # patches_tiling has asked
+        return channels
+
+    @property
+    def _own_terms(self) -> str:
+        """Terms of a result that a block takes in."""
+        return self.terms if self.blocks == 1 else str(self._channels * self.taps)
+
     def _channels_read(self) -> list[str]:
         read = self._size(self.convolution.read)
+        if self.blocks > 1:
+            return [
+                "// There are few tiles, of many terms. BLOCKS blocks, a cluster, read a part of the",
+                "// channels each, and add up what they have found through their shared memory.",
+                f"constexpr int BLOCKS = {self.blocks}, CHANNELS_READ = {read} / BLOCKS;",
+            ]
         if not self.tiling.paired:
             return [f"constexpr int CHANNELS_READ = {read};"]
         return [
@@ -174,6 +195,7 @@ class PatchesKernel(PatchResults):
         if element != "float":
             results = f"reinterpret_cast<float*>({results})"
         return [
+            *self._place_in_cluster(),
             "const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, quarter = lane % 4;",
             f"float* const results = {results} + warp * CHUNK * LINE;",
             *self.own_places(),
@@ -182,6 +204,15 @@ class PatchesKernel(PatchResults):
                 f"{' + BEFORE' if self.frame.vector else ''};"
             ),
             *self.factors.in_turn(),
+        ]
+
+    def _place_in_cluster(self) -> list[str]:
+        if self.blocks == 1:
+            return []
+        return [
+            "const auto cluster = cooperative_groups::this_cluster();",
+            "const int first_tile = blockIdx.x / BLOCKS, clusters = gridDim.x / BLOCKS;",
+            "const int first_read = cluster.block_rank() * CHANNELS_READ;  // of the channels of a group",
         ]
 
     first_place = ("own_place / PLACES_ACROSS", "own_place % PLACES_ACROSS")
@@ -241,7 +272,7 @@ class PatchesKernel(PatchResults):
             "int to_here[COPIES], from_here[COPIES];",
             "#pragma unroll",
             *block("for (int e = 0; e < COPIES; ++e)", [*split, f"to_here[e] = {to};"]),
-            "int coming_tile = blockIdx.x, coming_piece = 0, slot = 0;",
+            f"int coming_tile = {self.first_tile}, coming_piece = 0, slot = 0;",
             f"const {ctype}* seen;  // the image, from the channel that comes next on",
             "const auto look_at = [&](int tile) {",
             *indented(self._look_at(split)),
@@ -281,11 +312,12 @@ class PatchesKernel(PatchResults):
         group, groups = self.group("matrix"), self._size(self.convolution.groups)
         images = f"(size_t(plane) * {groups} + {group})" if group else "size_t(plane)"
         elements = self._size(self._plane() * self.convolution.read)
+        begin = "" if self.blocks == 1 else f" + size_t(first_read) * {self._size(self._plane())}"
         return [
             *self._tile("min(tile, TILES - 1)"),
             *self.flat.kind("matrix"),
             *first,
-            f"seen = {self.source} + {images} * {elements};",
+            f"seen = {self.source} + {images} * {elements}{begin};",
             "#pragma unroll",
             *block(
                 "for (int e = 0; e < COPIES; ++e)",
@@ -321,7 +353,7 @@ class PatchesKernel(PatchResults):
             "    __pipeline_commit();",
             "    if (++coming_piece == PIECES) {",
             "        coming_piece = 0;",
-            "        coming_tile += gridDim.x;",
+            f"        coming_tile += {self.tiles_step};",
             "        look_at(coming_tile);",
             "    }",
             "};",
@@ -335,7 +367,8 @@ class PatchesKernel(PatchResults):
         more = "true" if self.tiling.kept else "coming_tile < TILES"
         begin = [*coming, f"const bool more = {more};"]
         element, ctype = self.factors.weight, CTYPES[self.convolution.dtype]
-        begin.append(f"const {ctype}* const right = {self.left_from};")
+        first = "" if self.blocks == 1 else f" + first_read{f' * {self.taps}' if self.taps > 1 else ''}"
+        begin.append(f"const {ctype}* const right = {self.left_from}{first};")
         vec, vector = self.weights_by, self.tiling.vector
         term = "threadIdx.x % TERMS" if vec == "1" else f"threadIdx.x % (TERMS / {vec}) * {vec}"
         each = "TERMS" if vec == "1" else f"(TERMS / {vec})"
@@ -345,7 +378,7 @@ class PatchesKernel(PatchResults):
             *begin,
             f"const int index = threadIdx.x / {each}, term = {term};",
             f"constexpr int FURTHER = {further};",
-            f"const bool there = more && coming_piece * TERMS + term < {self.terms};",
+            f"const bool there = more && coming_piece * TERMS + term < {self._own_terms};",
             *statement(
                 f"const {ctype}* const from = right + (there ? ({own}index) * {line} "
                 "+ coming_piece * TERMS + term : 0);"
@@ -385,7 +418,7 @@ class PatchesKernel(PatchResults):
             f"// A lane finds out where in the patches one of {whose} terms is, seen from a place; others",
             "// ask it. Weights behind the last term are zeros: there any element will do.",
         ]
-        bound = self.terms
+        bound = self._own_terms
         if self.tiling.paired:
             bound = f"{self.terms} / 2"
         first = "piece * TERMS" if self.factors.halves == 1 else "piece * TERMS + which * 32"
@@ -413,7 +446,7 @@ class PatchesKernel(PatchResults):
             *self.factors.first(),
             "#pragma unroll 1",
             *block(
-                "for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x)",
+                f"for (int tile = {self.first_tile}; tile < TILES; tile += {self.tiles_step})",
                 [*self.factors.summed(), *self.written()],
             ),
         ]

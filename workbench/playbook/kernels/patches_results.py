@@ -24,6 +24,7 @@ class PatchResults(PlacesKernel):
 
     def __init__(self, site: Site, made: Convolution, tiling: PatchTiling, turned: str) -> None:
         super().__init__(site, made, turned)
+        self.blocks = made.blocks
         self.tiling = tiling
         self.flat = SeenPlaces(flattened(made), self.sides.size)
         self.factors = self._factors()
@@ -60,10 +61,26 @@ class PatchResults(PlacesKernel):
 
     @property
     def _shared_by(self) -> int:
-        return 1 if self.tiling.twice > 1 else 2
+        return self.blocks * (1 if self.tiling.twice > 1 else 2)
+
+    def _own_lines(self) -> list[str]:
+        if self.tiling.twice > 1:
+            return super()._own_lines()
+        rank = "" if self.blocks == 1 else "cluster.block_rank() * 2 + "
+        return [f"const int share = {rank}lane / 16;  // of a place's channels two lanes have half each"]
 
     def _sum(self) -> list[str]:
-        return [f"made[r] = results[line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}];"]
+        at = f"line * LINE + {'lane' if self.tiling.twice > 1 else 'lane % 16'}"
+        if self.blocks == 1:
+            return [f"made[r] = results[{at}];"]
+        return [
+            "made[r] = 0.0f;",
+            "#pragma unroll",
+            *block(
+                "for (int b = 0; b < BLOCKS; ++b)",
+                [f"made[r] += cluster.map_shared_rank(results, b)[{at}];"],
+            ),
+        ]
 
     @property
     def wide(self) -> int:
@@ -136,6 +153,7 @@ class PatchResults(PlacesKernel):
         return [*lines, f"const int {names[0]} = along;"]
 
     def written(self) -> list[str]:
+        meet = "__syncwarp();" if self.blocks == 1 else "cluster.sync();"
         changed = [
             "const int sum_row = m * 16 + lane / 4 + i / 2 % 2 * 8;",
             "const int sum_column = i / 4 * 8 + quarter * 2 + i % 2;",
@@ -149,16 +167,15 @@ class PatchResults(PlacesKernel):
             ),
             f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
             *self.rows_made(self.tiling.chunk),
-            "__syncwarp();",
+            meet,
             *block(f"if ({self.is_column})", self.finished_column()),
-            "__syncwarp();",
+            meet,
         ]
-        shared = ["const int share = lane / 16;  // of a place's channels two lanes have half each"]
         return [
             "// The results, some channels at a time. In shared memory a warp's sums change hands:",
             "// neighbouring lanes go on with neighbouring places.",
             *self.column_found(),
-            *(shared if self.tiling.twice == 1 else []),
+            *self._own_lines(),
             "#pragma unroll",
             *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),
         ]

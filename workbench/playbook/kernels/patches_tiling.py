@@ -6,14 +6,14 @@ Owns the numbers; patches_kernel.py writes statements with them, and estimates c
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.analysis.matrix_products import worth_patches
 from workbench.playbook.analysis.places import Places, flattened, met_taps_of, phases_of, places_of
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.product_tiling import LINE_BYTES, WAITING
+from workbench.playbook.kernels.product_tiling import CLUSTERS, LINE_BYTES, PROCESSORS, WAITING
 
 THREADS = (256, 128)
 """Of a block."""
@@ -31,8 +31,8 @@ _LINE, _OF_SHORT_LINES = 32, 1.05
 """Places that are stored as a whole line, and how much longer a tile takes without."""
 _STORED = 32
 """Channels that there is room for are a multiple of it: threads copy so many at a time, or a part."""
-_CHUNKS = (16, 8)
-"""Channels of results that change hands at a time."""
+_CHUNKS, _CHUNKS_OF_CLUSTERS = (16, 8), (32, 16, 8)
+"""Channels of results that change hands at a time: more where blocks wait for one another to do so."""
 _FREE = 4
 """Floats between the channels of a warp's results: what four lanes have is in different banks."""
 _APART = {4: (12, 16, 20), 2: (12, 16, 20, 24)}
@@ -48,6 +48,28 @@ WEIGHT_STAGES = WAITING + 1
 def pairable(made: Convolution) -> bool:
     """True where channels of 16-bit numbers can be read in pairs, and places are all of one kind."""
     return made.dtype != "f32" and (made.read.number or 1) % 2 == 0 and phases_of(made) == 1
+
+
+def own_channels(made: Convolution) -> int | None:
+    """Channels of the input that a block takes in, of a group; None where they are no number."""
+    return None if made.read.number is None else made.read.number // made.blocks
+
+
+def shares_of(made: Convolution, threads: int, cases: Sequence[Mapping[str, int]]) -> Iterator[int]:
+    """Numbers of blocks that may share the terms of a tile: where there are few tiles, of many terms.
+
+    Each reads as many channels, and has two pieces or more. With half as many blocks there are no more than
+    two for each place on a multiprocessor.
+    """
+    yield 1
+    tiling = None if made.transposed or made.paired else patches_tiling(made, threads, cases)
+    if tiling is None or made.read.number is None:
+        return
+    tiles = max((tiling.tiles(made, sizes) for sizes in cases), default=0)
+    for blocks in CLUSTERS:
+        few = tiles * blocks // 2 <= 2 * PROCESSORS * tiling.blocks
+        if few and made.read.number % blocks == 0 and tiling.pieces >= 2 * blocks:
+            yield blocks
 
 
 def terms_of(dtype: DType) -> int:
@@ -177,7 +199,7 @@ class PatchTiling:
 
 def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str, int]]) -> PatchTiling | None:
     """The tiling with the fewest tiles, and of these with the smallest patch; None where none has room."""
-    channels, reads = made.made.number, made.read.number
+    channels, reads = made.made.number, own_channels(made)
     if channels is None or reads is None or threads not in THREADS or not worth_patches(made, cases):
         return None
     found = [
@@ -227,6 +249,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
     while rows > 1 and pitch * each // _FLOAT_BYTES % _BANKS not in _APART[each]:
         pitch += vector
     of_patches = terms // 2 if made.paired else terms
+    chunks = _CHUNKS if made.blocks == 1 else _CHUNKS_OF_CLUSTERS
     return PatchTiling(
         threads=threads,
         blocks=1,
@@ -237,7 +260,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
         columns=columns,
         channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
-        chunk=columns if made.across_channels else next(one for one in _CHUNKS if columns % one == 0),
+        chunk=columns if made.across_channels else next(one for one in chunks if columns % one == 0),
         patch=(planes, rows, elements),
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.

@@ -87,7 +87,13 @@ class TensorCoreKernel(ProductResults):
         limits = Limits(shared=str(shared_bytes(self.left, self.tall, self.right_waits)))
         if self.blocks == 1:
             return self.frame.finish(name, lines, f"min({' * '.join(tiles)}, gpu.sm_count)", limits)
-        most = f"max(1, gpu.sm_count * {CLUSTERS[self.blocks]} // {PROCESSORS})"
+        return self.in_clusters(name, lines, tiles, limits)
+
+    def in_clusters(
+        self, name: str, lines: list[str], tiles: list[str], limits: Limits, beside: int = 1
+    ) -> KernelText:
+        """The whole function, whose blocks share tiles; so many blocks fill a multiprocessor."""
+        most = f"max(1, gpu.sm_count * {CLUSTERS[self.blocks] * beside} // {PROCESSORS})"
         text = self.frame.finish(name, lines, f"{self.blocks} * min({' * '.join(tiles)}, {most})", limits)
         return replace(text, cluster=self.blocks)
 

@@ -15,7 +15,7 @@ from workbench.playbook.analysis.matrix_products import worth_a_product
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
-from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling
+from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling, shares_of
 from workbench.playbook.kernels.product_times import blocks_of, splits_of
 from workbench.playbook.schedules.schedule import EACH, schedule_of
 
@@ -41,7 +41,8 @@ class InPlace:
     are_paired: bool = False
     """The same with channels in pairs, where these can be had."""
     differ: bool = False
-    """There are several convolutions, and one at least can be made on tensor cores."""
+    """One convolution at least can be made on tensor cores, and there are others, or blocks that read some of
+    its channels each: the model of time has something to choose."""
     shared_convolutions: Shared = Shared()
     shared_products: Shared = Shared()
 
@@ -66,7 +67,8 @@ def in_place_of(
         patches=tuple(str(threads) for threads in some if _fit(convolutions, threads, cases)),
         are_paired=any(made.paired for made in pairs)
         and any(_fit(pairs, threads, cases) for threads in THREADS),
-        differ=len(convolutions) > 1 and bool(as_products or some),
+        differ=bool(as_products or some)
+        and (len(convolutions) > 1 or any(_may_share(made, cases) for made in convolutions)),
         shared_convolutions=_shared(as_products, cases),
         shared_products=shared_products,
     )
@@ -81,6 +83,11 @@ def _has_room(
 
 def _fit(made: Iterable[Convolution], threads: int, cases: Sequence[Mapping[str, int]]) -> bool:
     return all(patches_tiling(one, threads, cases) is not None for one in made)
+
+
+def _may_share(made: Convolution, cases: Sequence[Mapping[str, int]]) -> bool:
+    """True where blocks may share the terms of a tile of places."""
+    return any(len(list(shares_of(made, threads, cases))) > 1 for threads in THREADS)
 
 
 def _shared(made: Sequence[InPlaceOfCall], cases: Sequence[Mapping[str, int]]) -> Shared:

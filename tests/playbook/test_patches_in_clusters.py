@@ -44,12 +44,21 @@ CASES: dict[str, tuple[Call, Tensors]] = {
     "one tap": (ordinary(), of(x=(2, 192, 6, 10), w=(40, 192, 1, 1), b=(40,))()),
     "line": (ordinary(stride=2, padding=4), of(x=(3, 60, 75), w=(36, 60, 5), b=(36,))()),
     "volume": (ordinary(padding=1), of(x=(1, 12, 4, 5, 6), w=(32, 12, 3, 3, 3), b=(32,))()),
+    "a norm behind many channels": (
+        passed_on,
+        of(x=(2, 48, 7, 9), w=(80, 48, 3, 3), mean=(80,), beside=(2, 80, 7, 9))()
+        | {"var": torch.full((80,), 2.0)},
+    ),
     "a norm behind": (
         passed_on,
         of(x=(2, 48, 7, 9), w=(32, 48, 3, 3), mean=(32,), beside=(2, 32, 7, 9))()
         | {"var": torch.full((32,), 2.0)},
     ),
 }
+
+
+TRIED = [(name, threads) for name in CASES for threads in (256, 128) if (name, threads) != ("one tap", 128)]
+"""A tile of a small block would have no room for the patches of all terms of a piece, a channel each."""
 
 
 def source_of(
@@ -79,8 +88,7 @@ def source_of(
 
 @pytest.mark.many(5)
 @pytest.mark.parametrize("blocks", [2, 3])
-@pytest.mark.parametrize("threads", [256, 128])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "threads"), TRIED)
 def test_right(name: str, threads: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     call, tensors = CASES[name]
     tensors = {**tensors, "w": 0.1 * tensors["w"]}

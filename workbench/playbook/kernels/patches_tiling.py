@@ -31,8 +31,9 @@ _LINE, _OF_SHORT_LINES = 32, 1.05
 """Places that are stored as a whole line, and how much longer a tile takes without."""
 _STORED = 32
 """Channels that there is room for are a multiple of it: threads copy so many at a time, or a part."""
-_CHUNKS, _CHUNKS_OF_CLUSTERS = (16, 8), (32, 16, 8)
-"""Channels of results that change hands at a time: more where blocks wait for one another to do so."""
+_CHUNKS = (16, 8)
+"""Channels of results that change hands at a time; all that there is room for where blocks of a cluster wait
+for one another to do so, about a microsecond each time."""
 _FREE = 4
 """Floats between the channels of a warp's results: what four lanes have is in different banks."""
 _APART = {4: (12, 16, 20), 2: (12, 16, 20, 24)}
@@ -208,15 +209,26 @@ def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str,
         for twice in (2, 1)
         if (one := _tiling(made, (channels, reads), (threads, across, twice))) is not None
         for blocks, most in _BLOCKS[threads]
-        if one.registers <= most and (tiling := replace(one, blocks=blocks)).has_room
+        for chunk in _chunks(made, one.columns)
+        if one.registers <= most and (tiling := replace(one, blocks=blocks, chunk=chunk)).has_room
     ]
 
-    def cost(tiling: PatchTiling) -> tuple[float, int, int]:
+    def cost(tiling: PatchTiling) -> tuple[float, int, int, int]:
         more = 1.0 if tiling.across >= _LINE else _OF_SHORT_LINES
         tiles = more * sum(tiling.tiles(made, case) for case in cases)
-        return tiles, math.prod(tiling.patch), -tiling.blocks
+        return tiles, math.prod(tiling.patch), -tiling.blocks, -tiling.chunk
 
     return min(found, key=cost, default=None)
+
+
+def _chunks(made: Convolution, columns: int) -> Iterator[int]:
+    """Channels of results that may change hands at a time, so that each time there are as many."""
+    if made.across_channels:
+        yield columns
+    elif made.blocks == 1:
+        yield next(one for one in _CHUNKS if columns % one == 0)
+    else:
+        yield from (one for one in range(_EIGHT, columns + 1, _EIGHT) if columns % one == 0)
 
 
 def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int, int]) -> PatchTiling | None:
@@ -249,7 +261,6 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
     while rows > 1 and pitch * each // _FLOAT_BYTES % _BANKS not in _APART[each]:
         pitch += vector
     of_patches = terms // 2 if made.paired else terms
-    chunks = _CHUNKS if made.blocks == 1 else _CHUNKS_OF_CLUSTERS
     return PatchTiling(
         threads=threads,
         blocks=1,
@@ -260,7 +271,7 @@ def _tiling(made: Convolution, channels: tuple[int, int], asked: tuple[int, int,
         columns=columns,
         channel_tiles=channel_tiles,
         stored=math.ceil(columns / _STORED) * _STORED,
-        chunk=columns if made.across_channels else next(one for one in chunks if columns % one == 0),
+        chunk=columns,
         patch=(planes, rows, elements),
         pitch=pitch,
         # Channels that as many pieces in a row may have terms of, where one of them is a tile's last.

@@ -125,19 +125,21 @@ class ProductResults(ABC):
         if not self.beside.rows:
             return []
         made = self.at_place().made_before(self.beside.rows, lambda at, code: f"of_row[{at}] = {code};")
+        own = self.line_name
+        of_line = [
+            *self.row_found(),
+            *block(
+                f"if ({self.is_row})",
+                [f"float* const of_row = results + {own} * LINE + {self.wide};", *made],
+            ),
+        ]
+        if lines > _LANES:
+            each = block(f"for (int {own} = lane; {own} < {lines}; {own} += {_LANES})", of_line)
+        else:
+            each = block(f"if (lane < {lines})", [f"const int {own} = lane;", *of_line])
         return [
             "// What all results of a row take is made once, by a lane a row, and kept behind them.",
-            *block(
-                f"if (lane < {lines})",
-                [
-                    f"const int {self.line_name} = lane;",
-                    *self.row_found(),
-                    *block(
-                        f"if ({self.is_row})",
-                        [f"float* const of_row = results + lane * LINE + {self.wide};", *made],
-                    ),
-                ],
-            ),
+            *each,
         ]
 
     line_name = "line"

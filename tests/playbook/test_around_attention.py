@@ -48,6 +48,7 @@ def calls(graph: Graph) -> Counter[str]:
     return Counter(name for node in graph.nodes if (name := node.op.split(".")[1]) in products)
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "dtype"),
     [(block, torch.bfloat16), (block, torch.float32), (of_three, torch.bfloat16)],

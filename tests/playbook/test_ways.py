@@ -67,6 +67,7 @@ def test_a_way_goes_by_the_declared_sizes() -> None:
     assert ways(both.model_copy(update={"cases": both.cases[1:]}), EACH) == ["library", "product", "library"]
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize(
     "order", [("patches", "product", None), ("product", "patches", None), (None, "product", None)]
 )

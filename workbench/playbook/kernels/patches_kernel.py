@@ -22,7 +22,7 @@ m own_place following free take_apart sum_row sum_column channels slot is_last p
 ahead_after begun plane plane_here channel_here first_channel column_tile row_tile in_patches bring_channels
 bring_weights find_term weights further halves h which one other PLACES_OF_WEIGHTS HALVES_OF_LAST join_left
 take_left arrange arranged_piece arranged_slot first_slot patch_col patch_row patch_plane before own_copy
-own_channel count along first_read
+own_channel count along first_read of_lane
 """.split()  # noqa: SIM905
 
 

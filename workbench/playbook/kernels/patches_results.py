@@ -5,6 +5,8 @@ Owns the text of a tile's numbers and of a warp's results in shared memory; patc
 
 from __future__ import annotations
 
+import math
+
 from workbench.playbook.analysis.places import flattened, sides_together
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.convolution_product import PlacesKernel
@@ -15,7 +17,7 @@ from workbench.playbook.kernels.patches_tiling import PatchTiling
 from workbench.playbook.kernels.seen_places import SeenPlaces
 from workbench.playbook.text.scope import statement
 
-_EIGHT = 8
+_LANES, _EIGHT = 32, 8
 """Places of a warp that lanes have side by side."""
 
 
@@ -152,6 +154,44 @@ class PatchResults(PlacesKernel):
             lines += [f"const int {name} = along % {made[name]};", f"along /= {made[name]};"]
         return [*lines, f"const int {names[0]} = along;"]
 
+    @property
+    def _by_lanes(self) -> bool:
+        """True where lanes keep what all results of a channel take until these change hands."""
+        return bool(self.beside.rows) and _LANES % self.tiling.chunk == 0
+
+    def _rows_begun(self) -> list[str]:
+        """Statements that make it, for all channels of the tile: a wait for memory, not one a chunk."""
+        if not self._by_lanes:
+            return []
+        count, each = math.ceil(self.tiling.columns / _LANES), len(self.beside.rows)
+        made = self.at_place().made_before(self.beside.rows, lambda at, code: f"of_lane[s][{at}] = {code};")
+        first = "channel_here + " if self.tiling.channel_tiles > 1 else ""
+        return [
+            "// What all results of a channel take is made once: a lane has that of each 32nd.",
+            f"float of_lane[{count}][{each}] = {{}};",
+            "#pragma unroll",
+            *block(
+                f"for (int s = 0; s < {count}; ++s)",
+                [
+                    f"const int row_here = {first}s * {_LANES}, {self.line_name} = lane;",
+                    *self.row_found(),
+                    *block(f"if ({self.is_row})", made),
+                ],
+            ),
+        ]
+
+    def _rows_given(self) -> list[str]:
+        """Statements that put it behind the results of a chunk, where it is not made there."""
+        if not self._by_lanes:
+            return self.rows_made(self.tiling.chunk)
+        given = [
+            f"of_row[{at}] = of_lane[c * CHUNK / {_LANES}][{at}];" for at in range(len(self.beside.rows))
+        ]
+        return block(
+            f"if (lane / CHUNK == c % ({_LANES} / CHUNK))",
+            [f"float* const of_row = results + lane % CHUNK * LINE + {self.wide};", *given],
+        )
+
     def written(self) -> list[str]:
         meet = "__syncwarp();" if self.blocks == 1 else "cluster.sync();"
         changed = [
@@ -166,7 +206,7 @@ class PatchResults(PlacesKernel):
                 ["#pragma unroll", *block("for (int i = 0; i < CHUNK / 2; ++i)", changed)],
             ),
             f"const int row_here = {'channel_here + ' if self.tiling.channel_tiles > 1 else ''}c * CHUNK;",
-            *self.rows_made(self.tiling.chunk),
+            *self._rows_given(),
             meet,
             *block(f"if ({self.is_column})", self.finished_column()),
             meet,
@@ -176,6 +216,7 @@ class PatchResults(PlacesKernel):
             "// neighbouring lanes go on with neighbouring places.",
             *self.column_found(),
             *self._own_lines(),
+            *self._rows_begun(),
             "#pragma unroll",
             *block("for (int c = 0; c < ACROSS / CHUNK; ++c)", chunk),
         ]

@@ -97,6 +97,12 @@ SHAPES = (
     Shape((32, 64, 56, 56), 64, (3, 3), padding=1, groups=2),
     Shape((32, 128, 56, 56), 128, (3, 3), padding=1, groups=8),
     Shape((32, 512, 14, 14), 512, (3, 3), padding=1, groups=32),
+    Shape((10, 384, 28, 28), 32, (3, 3), padding=1),
+    Shape((10, 512, 14, 14), 32, (3, 3), padding=1),
+    Shape((10, 992, 14, 14), 32, (3, 3), padding=1),
+    Shape((10, 992, 7, 7), 32, (3, 3), padding=1),
+    Shape((10, 832, 7, 7), 160, (1, 1)),
+    Shape((10, 512, 14, 14), 112, (1, 1)),
     Shape((64, 3, 16, 64, 64), 16, (3, 3, 3)),
     Shape((16, 16, 32, 64, 64), 32, (3, 3, 3), padding=1),
     Shape((32, 64, 64, 64), 64, (3, 3), padding=1, transposed=True),
@@ -126,6 +132,7 @@ WAYS: dict[str, Vector] = {
     "the same, blocks of 128": (("block_size", "128"), ("convolution", "patches")),
     "channels in pairs": (("block_size", "256"), ("channel_pairs", "on"), ("convolution", "patches")),
     "in pairs, blocks of 128": (("block_size", "128"), ("channel_pairs", "on"), ("convolution", "patches")),
+    "as the model has it": (("convolution", "each"), ("split_k", "each")),
 }
 
 

@@ -216,7 +216,7 @@ def patches_tiling(made: Convolution, threads: int, cases: Sequence[Mapping[str,
     def cost(tiling: PatchTiling) -> tuple[float, int, int, int]:
         more = 1.0 if tiling.across >= _LINE else _OF_SHORT_LINES
         tiles = more * sum(tiling.tiles(made, case) for case in cases)
-        return tiles, math.prod(tiling.patch), -tiling.blocks, -tiling.chunk
+        return tiles, math.prod(tiling.patch), -tiling.chunk, -tiling.blocks
 
     return min(found, key=cost, default=None)
 

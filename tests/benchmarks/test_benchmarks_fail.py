@@ -108,7 +108,7 @@ def test_the_grid_ends_badly_where_an_op_has_no_times(monkeypatch: pytest.Monkey
 
 
 def test_vectors_without_times_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def timed(problem: Any, tried: Any, closer: bool) -> int:
+    async def timed(problem: Any, tried: Any, closer: bool, steps: bool) -> int:
         await asyncio.sleep(0)
         return 1
 

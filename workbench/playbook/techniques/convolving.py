@@ -47,7 +47,10 @@ CONVOLVING = (
             "results once more for that: 64 x 16 x 128 x 128 to 64 channels of bfloat16 take 427 us with "
             "its convolution and 132 in one kernel. A network has all of these: few channels and large "
             "planes first, many channels and small planes last. With `each`, every convolution is made in "
-            "the way that the model of time finds best, the library's among them."
+            "the way that the model of time finds best, the library's among them. Last layers have few "
+            "places, so few tiles: blocks of a cluster then read some of the channels each, and add up what "
+            "they have found through their shared memory. A dense layer of 992 channels to 32, of ten images "
+            "of 14 x 14, took an H100 314 us as a product whose rows are channels, 37 so."
         ),
     ),
     Technique(

@@ -25,7 +25,6 @@ from grid import problem_of
 from workbench.model import H100, CaseTime, Passed, Problem, Profile, Vector
 from workbench.playbook.estimates.estimate import estimate_steps
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.program import LibraryCall, ProgramStep
 from workbench.playbook.rules.moves import parse_vector
 from workbench.playbook.schedules.schedule import schedule_of
 from workbench.playbook.techniques.table import settled
@@ -42,22 +41,28 @@ def profile_lines(profile: Profile | None) -> Iterator[str]:
 
 
 def step_lines(problem: Problem, vector: Vector, time: CaseTime) -> Iterator[str]:
-    """What each step of a plan takes, and what the model of time had expected of those it knows of."""
+    """What each step of a plan takes, and what the model of time had expected of it.
+
+    The model counts with a convolution what lays its weights out, and knows nothing of copies that the
+    library wants; where other steps are missing on either side, both lists are told, one after the other.
+    """
     sizes = next(case.size_map for case in problem.cases if case.label == time.case)
-    expected = estimate_steps(problem, schedule_of(settled(problem, vector)), H100, sizes)
-    left = {stored: one.us for step, one in expected for stored in stores_of(step)}
-    for step in time.measured.steps if time.measured else ():
-        known = next((name for name in left if name == step.name.partition("<")[0].partition("_")[2]), None)
-        told = f"{left.pop(known):9.1f} expected" if known else ""
+    expected = [
+        one.us for _, one in estimate_steps(problem, schedule_of(settled(problem, vector)), H100, sizes)
+    ]
+    measured = time.measured.steps if time.measured else ()
+    are_paired = sum(not _prepares(step.name) for step in measured) == len(expected)
+    left = iter(expected if are_paired else ())
+    for step in measured:
+        us = None if _prepares(step.name) else next(left, None)
+        told = "" if us is None else f"{us:9.1f} expected"
         yield f"{step.time_us:9.1f} {told:<20} {step.name} (line {step.line})"
-    yield from (f"          {us:9.1f} expected  {name}" for name, us in left.items())
+    if not are_paired:
+        yield f"{len(expected)} steps were expected: {' '.join(f'{us:.1f}' for us in expected)}"
 
 
-def stores_of(step: ProgramStep) -> list[str]:
-    """What a step may be called after."""
-    if isinstance(step, LibraryCall):
-        return list(step.results)
-    return [store.buffer for store in getattr(step, "stores", ())][:1] or [type(step).__name__]
+def _prepares(name: str) -> bool:
+    return name.endswith("_weights") or name == "aten.contiguous"
 
 
 async def timed(problem: Problem, vectors: list[Vector], closer: bool, steps: bool) -> int:

@@ -50,7 +50,8 @@ CONVOLVING = (
             "the way that the model of time finds best, the library's among them. Last layers have few "
             "places, so few tiles: blocks of a cluster then read some of the channels each, and add up what "
             "they have found through their shared memory. A dense layer of 992 channels to 32, of ten images "
-            "of 14 x 14, took an H100 314 us as a product whose rows are channels, 37 so."
+            "of 14 x 14, took an H100 68 us as a product whose rows are channels and whose terms blocks "
+            "share, and 36 so."
         ),
     ),
     Technique(

@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample foreign assets format clean
+.PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -73,18 +73,14 @@ test: export WORKBENCH_SUITE_CACHE := $(CURDIR)/$(VENV)/cache-of-tests
 test:
 	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-older had-for-the-browser
 	rm -rf $(WORKBENCH_SUITE_CACHE)
-	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample foreign
-	$(PYTEST) tests --ignore tests/foreign -n 3 --dist loadfile --max-worker-restart 0
+	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample
+	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
 
 notebooks: $(VENV)/installed-dev
 	$(if $(WORKBENCH_SUITE_CACHE),WORKBENCH_CACHE=$(WORKBENCH_SUITE_CACHE)) $(BIN)/pytest --nbval-lax notebooks
 
 sample: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
-
-# Solutions with host code, judged two at a time: beside notebooks and browser there is a core for it.
-foreign: $(VENV)/installed-dev
-	$(PYTEST) tests/foreign -n 2 --dist loadfile --max-worker-restart 0
 
 everything: $(VENV)/installed-dev
 	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0 --every-case -m 'not browser and not gpu and not sweep'

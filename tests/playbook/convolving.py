@@ -2,14 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from tests.playbook.problems import Call
 from tests.playbook.references import of
+from workbench.playbook.analysis.convolutions import convolution_of
+from workbench.playbook.estimates import ways as choosing
+from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep
+from workbench.playbook.kernels.made_by_kernels import ways_of
+from workbench.playbook.schedules.schedule import Schedule
+
+
+def have_chosen(
+    chosen: Callable[[LibraryCall, list[Convolution]], Convolution | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each convolution is made in the way that is ``chosen`` of those there are; the model is not asked."""
+
+    def way_of(
+        program: Program,
+        steps: Sequence[ProgramStep],
+        call: LibraryCall,
+        schedule: Schedule,
+        cases: Sequence[Mapping[str, int]],
+    ) -> Convolution | None:
+        made = convolution_of(program, call)
+        assert made is not None
+        return chosen(call, list(ways_of(made, schedule, cases)))
+
+    monkeypatch.setattr(choosing, "way_of", way_of)
 
 
 def ordinary(**settings: Any) -> Call:

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from tests.playbook.convolving import ordinary, with_one
+from tests.playbook.convolving import have_chosen, ordinary, with_one
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
 from workbench.model import H100, Vector
-from workbench.playbook.analysis.convolutions import convolution_of
-from workbench.playbook.estimates import ways as choosing
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep
-from workbench.playbook.kernels.made_by_kernels import ways_of
+from workbench.playbook.ir.program import Convolution, LibraryCall
 from workbench.playbook.kernels.patches_tiling import shares_of
 from workbench.playbook.rules.moves import seed_vectors
-from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
 
@@ -66,20 +61,11 @@ def source_of(
 ) -> str:
     """The kernel whose tiles are shared by so many blocks, whatever the model of time thinks of it."""
 
-    def way_of(
-        program: Program,
-        steps: Sequence[ProgramStep],
-        call: LibraryCall,
-        schedule: Schedule,
-        cases: Sequence[Mapping[str, int]],
-    ) -> Convolution | None:
-        made = convolution_of(program, call)
-        assert made is not None
+    def chosen(call: LibraryCall, ways: list[Convolution]) -> Convolution:
         wanted = ("patches", threads, blocks)
-        fits = [one for one in ways_of(made, schedule, cases) if (one.way, one.threads, one.blocks) == wanted]
-        return fits[0]
+        return next(one for one in ways if (one.way, one.threads, one.blocks) == wanted)
 
-    monkeypatch.setattr(choosing, "way_of", way_of)
+    have_chosen(chosen, monkeypatch)
     problem = problem_of(call, tensors, varying=False)
     source = generate(problem, settled(problem, EACH)).kernel.source
     assert f"constexpr int BLOCKS = {blocks}," in source and "library(" not in source

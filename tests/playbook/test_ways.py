@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 from torch import Tensor
 from torch.nn import functional as F
 
+from tests.playbook.convolving import have_chosen
 from tests.playbook.problems import problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check
 from workbench.model import H100, Problem, Vector
-from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.estimates import ways as choosing
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.program import Convolution, LibraryCall, Program, ProgramStep
-from workbench.playbook.kernels.made_by_kernels import ways_of
+from workbench.playbook.ir.program import Convolution, LibraryCall
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
-from workbench.playbook.schedules.schedule import Schedule, schedule_of
+from workbench.playbook.schedules.schedule import schedule_of
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import program_of
 
@@ -78,21 +75,12 @@ def test_right_in_several_ways_at_once(
     tensors = drawn(2, 8, 21, 22)
     found: dict[tuple[str, ...], str | None] = {}
 
-    def way_of(
-        program: Program,
-        steps: Sequence[ProgramStep],
-        call: LibraryCall,
-        schedule: Schedule,
-        cases: Sequence[Mapping[str, int]],
-    ) -> Convolution | None:
-        made = convolution_of(program, call)
-        assert made is not None
+    def chosen(call: LibraryCall, ways: list[Convolution]) -> Convolution | None:
         if call.results not in found:
             found[call.results] = order[len(found)]
-        fits = [one for one in ways_of(made, schedule, cases) if one.way == found[call.results]]
-        return next(iter(fits), None)
+        return next((one for one in ways if one.way == found[call.results]), None)
 
-    monkeypatch.setattr(choosing, "way_of", way_of)
+    have_chosen(chosen, monkeypatch)
     problem = problem_of(network, tensors, "network", varying=False)
     source = generate(problem, settled(problem, EACH)).kernel.source
     check(network, source, tensors, mode="checked")

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from workbench.playbook.analysis.arithmetic import instructions_of
-from workbench.playbook.analysis.pairs import steps_along
+from workbench.playbook.analysis.pairs import steps_of_places
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, always_below, walk, walk_all
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall
 from workbench.playbook.ir.sizes import Size
-from workbench.playbook.ir.views import View
 
 MOST_OF_COLUMN = 4
 """Values of a column that a lane keeps in registers: it has sixteen rows of results to use them for."""
@@ -104,15 +103,6 @@ def _steps(leaf: Load | Index, buffer: str, axes: Sequence[Size]) -> _Needs:
         return None
     sides = zip(steps, axes, strict=True)
     return frozenset(at for at, (step, size) in enumerate(sides) if not step.is_zero and not size.is_one)
-
-
-def steps_of_places(axes: Sequence[Size], view: View) -> tuple[Size, ...] | None:
-    """What a step of each axis moves in a view over all of them; None where an element is found by the number
-    of the result among all: the view is that, cuts axes otherwise, or goes backwards."""
-    steps = steps_along(axes, view)
-    if view.is_linear or steps is None or view.offset.is_negative or any(step.is_negative for step in steps):
-        return None
-    return steps
 
 
 def _reads(expr: Expr) -> bool:

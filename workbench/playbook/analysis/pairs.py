@@ -139,6 +139,15 @@ def steps_along(axes: Sequence[Size], view: View) -> tuple[Size, ...] | None:
     return tuple(run[0].stride if run else ZERO for run in found)
 
 
+def steps_of_places(axes: Sequence[Size], view: View) -> tuple[Size, ...] | None:
+    """What a step of each axis moves in a view over all of them; None where an element is found by the number
+    of the result among all: the view is that, cuts axes otherwise, or goes backwards."""
+    steps = steps_along(axes, view)
+    if view.is_linear or steps is None or view.offset.is_negative or any(step.is_negative for step in steps):
+        return None
+    return steps
+
+
 def _needs(space: RowSpace, axes: Sequence[Size], bodies: Sequence[Expr]) -> dict[int, Needs] | None:
     """The axes that every expression differs along, by serial."""
     found: dict[int, Needs] = {}

@@ -17,7 +17,7 @@ from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import flattened, met_taps_of, places_of
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution
-from workbench.playbook.kernels.patches_tiling import THREADS, PatchTiling, patches_tiling
+from workbench.playbook.kernels.patches_tiling import FREE, THREADS, PatchTiling, patches_tiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, clusters_of
 
 
@@ -84,7 +84,7 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     factors = asked.bytes_of(made.source) + asked.bytes_of(made.weight)
     moved = factors + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
-    known = beside_results(made, tiling.line - 16 * tiling.twice).known
+    known = beside_results(made, FREE).known
     behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling)
     each += _tile_us(asked, made, tiling) / made.blocks

@@ -17,7 +17,15 @@ from workbench.playbook.analysis.places import places_of
 from workbench.playbook.estimates.patches_estimate import turning_us
 from workbench.playbook.ir.expr import loads_below
 from workbench.playbook.ir.program import Convolution, InPlaceOfCall, MatrixProduct
-from workbench.playbook.kernels.product_tiling import LINE, THREADS, VECTOR, WIDE, shape_of, steps_of, tall_of
+from workbench.playbook.kernels.product_tiling import (
+    FREE_OF_LINE,
+    THREADS,
+    VECTOR,
+    WIDE,
+    shape_of,
+    steps_of,
+    tall_of,
+)
 from workbench.playbook.kernels.product_times import blocks_of, tiles_us
 
 _ACROSS_US = 0.05
@@ -57,7 +65,7 @@ def _time(asked: Asked, made: InPlaceOfCall, factors: Sequence[str], more_us: fl
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     moved = sum(asked.bytes_of(name) for name in factors) + asked.read_once(loads) + asked.stored(made.stores)
     values = [store.value for store in made.stores]
-    beside = beside_results(made, LINE - 32)
+    beside = beside_results(made, FREE_OF_LINE)
     known = beside.known
     behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     more = (more_us, tall * WIDE / THREADS * behind + (_OWN_US if beside.own else 0.0))

@@ -34,8 +34,9 @@ _STORED = 32
 _CHUNKS = (16, 8)
 """Channels of results that change hands at a time; all that there is room for where blocks of a cluster wait
 for one another to do so, about a microsecond each time."""
-_FREE = 4
-"""Floats between the channels of a warp's results: what four lanes have is in different banks."""
+FREE = 4
+"""Floats between the channels of a warp's results: what four lanes have is in different banks, and there is
+room for what all results of a channel take."""
 _APART = {4: (12, 16, 20), 2: (12, 16, 20, 24)}
 """Banks from a line of a patch to the next, by the bytes of an element: eight places are in others than eight
 of the line below."""
@@ -151,7 +152,7 @@ class PatchTiling:
     @property
     def line(self) -> int:
         """Floats from one channel of a warp's results to the next."""
-        return self.twice * _ROWS + _FREE
+        return self.twice * _ROWS + FREE
 
     @property
     def kept(self) -> bool:

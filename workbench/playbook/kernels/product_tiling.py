@@ -49,8 +49,10 @@ TOGETHER = 8
 _FREE_BY_TERMS, _FREE_BY_ROWS = 4, 8
 """Floats between lines of the left factor in shared memory: four lanes with neighbouring terms of eight rows
 are in different banks then."""
-LINE = 32 + 8
-"""Floats from one line of a warp's results to the next, in shared memory: four are in different banks."""
+FREE_OF_LINE = 8
+LINE = 32 + FREE_OF_LINE
+"""Floats from one line of a warp's results to the next, in shared memory: four are in different banks, and
+behind the results there is room for what all results of a row take."""
 _BYTES = 4
 
 

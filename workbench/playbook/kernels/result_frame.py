@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.playbook.analysis.beside_results import steps_of_places
+from workbench.playbook.analysis.pairs import steps_of_places
 from workbench.playbook.ir.expr import Expr, Index, Load, loads_below
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.ir.sizes import Size

@@ -298,3 +298,41 @@ def test_a_strided_view_of_a_product_is_no_riddle() -> None:
     (seen,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("seen"),)), {"x": x, "w": w})
     torch.testing.assert_close(seen.value, (x.double() @ w.double()).as_strided((4, 4), (8, 1)))
     assert seen.error.shape == (4, 4) and bool((seen.error > 0).all())
+
+
+def summed_products(between: tuple[OpNode, ...] = (), last: str = "product", keep: bool = True) -> Tracked:
+    """Row sums of a product: a row of numbers, one with an infinity, one with a NaN."""
+    nodes = (
+        ops.node("product", "aten.mm.default", X, ops.ref("w")),
+        *between,
+        ops.node("out", "aten.sum.dim_IntList", ops.ref(last), (1,)),
+    )
+    x, w = torch.randn(3, 5), torch.tensor([1.0, -2.0, 3.0]).expand(5, 3).contiguous()
+    x[1, 2], x[2, 0] = torch.inf, torch.nan
+    graph = Graph(nodes=nodes, outputs=(ops.ref("out"),))
+    (out,) = Running(sizes={}).outputs(graph, {"x": x, "w": w, "b": torch.randn(3)}, keep=keep)
+    return out
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_an_infinity_that_a_sum_of_products_cancels_may_survive_where_factors_are_summed_first(
+    keep: bool,
+) -> None:
+    """(A @ B).sum(1) is A @ B.sum(1) for all numbers; an infinity times 1 - 2 + 3 is none that is lost."""
+    biased = ops.node("biased", "aten.add.Tensor", ops.ref("product"), ops.ref("b"))
+    scaled = ops.node("scaled", "aten.mul.Tensor", ops.ref("biased"), 0.5)
+    for out in (summed_products(keep=keep), summed_products((biased, scaled), "scaled", keep)):
+        assert out.value.isnan().tolist() == [False, True, True]
+        assert out.error.isinf().tolist() == [False, True, False], "a NaN that was given has to come through"
+
+
+def test_an_infinity_that_anything_else_cancels_is_nan() -> None:
+    """Of a sum of squares or of exponentials nothing can be summed beforehand; nor of what was given."""
+    squared = ops.node("squared", "aten.mul.Tensor", ops.ref("product"), ops.ref("product"))
+    doubled = ops.node("signed", "aten.sinh.default", ops.ref("product"))
+    for between in (squared, doubled):
+        assert not bool(summed_products((between,), between.name).error.isinf()[1:].any())
+    given = torch.tensor([[torch.inf, -torch.inf, 1.0]])
+    graph = Graph(nodes=(ops.node("out", "aten.sum.dim_IntList", X, (1,)),), outputs=(ops.ref("out"),))
+    (plain,) = Running(sizes={}).outputs(graph, {"x": given})
+    assert bool(plain.value.isnan().all()) and not bool(plain.error.isinf().any())

@@ -84,6 +84,11 @@ def plus(x: Tracked, y: Tracked, dtype: DType, count: int) -> Tracked:
     return rounded(value, own, (x.independent.expand(value.shape), shared), dtype)
 
 
+PRODUCTS = frozenset(
+    ("mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "linear", "convolution", "_addmm_activation")
+)
+
+
 def convolution(
     op: Any, x: Tracked, weight: Tracked, rest: list[Any], dtype: DType, contract: Contract = "ieee-fp32"
 ) -> Tracked:
@@ -117,6 +122,17 @@ def _nothing_times_infinite(op: Any, x: Tensor, weight: Tensor, rest: list[Any])
     nothing = [0 for _ in padding]
     met: Tensor = op(outside, wild.to(torch.float64), None, stride, nothing, dilation, False, nothing, groups)
     return met > 0.5
+
+
+def summed_products(summed: Tracked, tame: Tensor) -> Tracked:
+    """A sum of matrix products, or of what is linear in them; ``tame`` is the sum without infinities.
+
+    Infinities of both signs make NaN where they meet, and so does one that meets zero. Who adds up the
+    factors first, ``A @ B.sum(1)`` for ``(A @ B).sum(1)``, multiplies an infinity with one number and may
+    keep it: right for all numbers, so that nothing is asked there. A NaN that was given has to come through.
+    """
+    met = summed.value.isnan() & ~tame.isnan()
+    return replace(summed, shared=torch.where(met, torch.inf, summed.shared))
 
 
 def products_of(weight: Tracked, rest: list[Any]) -> int:

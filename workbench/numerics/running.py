@@ -18,11 +18,12 @@ from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref, Sym, size_
 from workbench.numerics import linear, movement, reductions
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.pointwise import POINTWISE, pointwise
-from workbench.numerics.tracked import Tracked, exact, rounded
+from workbench.numerics.tracked import Tracked, all_finite, exact, rounded
 
 DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
 Result = Tracked | tuple[Tracked, ...]
 PROBE_SAFETY = 4.0
+_LINEAR = frozenset(("add", "sub", "rsub", "neg", "mul", "div", "sum", "mean"))
 
 
 @dataclass
@@ -35,6 +36,9 @@ class Running:
     results: dict[str, Result] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
+    of_products: dict[str, Tensor | None] = field(default_factory=dict)
+    """Matrix products, and what is made of one by scaling, shifting, moving and summing it: what they would
+    be if their operands' infinities were numbers; None where there are none."""
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
@@ -61,11 +65,16 @@ class Running:
         """Let results go."""
         for name in names:
             self.results.pop(name, None)
+            self.of_products.pop(name, None)
 
     def apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
+        if isinstance(result, Tracked) and self._is_of_products(node):
+            tame = self.of_products[node.name] = self._tamed(node)
+            if tame is not None and node.op.split(".")[1] in ("sum", "mean"):
+                result = linear.summed_products(result, tame)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
             own = movement.placed(
                 operator(free_of_layout(node.op))(
@@ -76,6 +85,33 @@ class Running:
             if isinstance(own, Tensor) and isinstance(result, Tracked) and not is_float(result.dtype):
                 return exact(own, result.dtype)
         return result
+
+    def _is_of_products(self, node: OpNode) -> bool:
+        name = node.op.split(".")[1]
+        made = [ref.ref for ref in references(arguments_of(node)) if ref.ref in self.of_products]
+        is_linear = name in _LINEAR or name in movement.MOVES
+        return name in linear.PRODUCTS or (is_linear and len(made) == 1)
+
+    def _tamed(self, node: OpNode) -> Tensor | None:
+        """The node on operands without infinities: what is NaN even so, is for a NaN that was given."""
+        names = [ref.ref for ref in references(arguments_of(node))]
+        values = [self.of(ref).value for ref in references(arguments_of(node))]
+        wild = any(value.is_floating_point() and not all_finite(value) for value in values)
+        if not wild and all(self.of_products.get(name) is None for name in names):
+            return None
+
+        def plain(arg: Arg) -> Any:
+            if isinstance(arg, tuple):
+                return [plain(item) for item in arg]
+            if not isinstance(arg, Ref):
+                return self._argument(arg)
+            tame = self.of_products.get(arg.ref)
+            return self.of(arg).value.nan_to_num(torch.nan, 1.0, -1.0) if tame is None else tame
+
+        kwargs = {key: plain(value) for key, value in node.kwargs}
+        kwargs.pop("dtype", None)
+        made: Tensor = operator(free_of_layout(node.op))(*map(plain, node.args), **kwargs)
+        return made
 
     def _is_constant(self, arg: Arg) -> bool:
         if isinstance(arg, tuple):

@@ -1,4 +1,4 @@
-"""Long rows that the whole card shares in turns, the next one on its way: right in any order."""
+"""Long rows that teams of blocks take in turns, each waiting for its own blocks: right in any order."""
 
 import pytest
 import torch
@@ -30,19 +30,32 @@ def group_norm(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return F.group_norm(t["x"], 2, t["w"], t["b"])
 
 
+def in_bfloat16(rows: int, columns: int, device: str = "cpu") -> dict[str, torch.Tensor]:
+    return {name: x.bfloat16() for name, x in of_rows(rows, columns, device).items()}
+
+
 def images(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return F.layer_norm(t["x"], t["x"].shape[1:])
 
 
-def of_images(batch: int) -> Problem:
-    return problem_of(images, {"x": torch.empty(batch, 64, 256, 256, device="meta")})
+def of_images(batch: int, width: int = 128) -> Problem:
+    return problem_of(images, {"x": torch.empty(batch, 64, 256, width, device="meta")})
+
+
+def in_groups() -> Problem:
+    """896 rows of 8.4 MB."""
+    x, w, b = (torch.empty(shape, device="meta") for shape in ((448, 16, 512, 512), (16,), (16,)))
+    return problem_of(group_norm, {"x": x, "w": w, "b": b})
 
 
 CASES: dict[str, tuple[Call, dict[str, torch.Tensor], dict[str, torch.Tensor]]] = {
-    "two_at_a_time_and_then_one": (softmax, of_rows(64, 131072, "meta"), of_rows(3, 31000)),
-    "odd": (softmax, of_rows(64, 131071, "meta"), of_rows(2, 70001)),
-    "with_weights": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 4, 36000)),
+    "three_teams_and_then_two": (softmax, of_rows(64, 131072, "meta"), of_rows(5, 31000)),
+    "odd": (softmax, of_rows(64, 131071, "meta"), of_rows(4, 31001)),
+    "with_weights": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 4, 18000)),
+    "an_edge_in_a_piece": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 4, 20000)),
+    "short_runs": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 12, 6000)),
     "two_meetings": (centred_and_scaled, of_rows(16, 2244032, "meta"), of_rows(3, 49152)),
+    "sixteen_bits": (softmax, in_bfloat16(64, 262144, "meta"), in_bfloat16(5, 62000)),
 }
 
 
@@ -59,67 +72,62 @@ def test_right_in_any_order(name: str) -> None:
     for turn in TURNS:
         done = execute(plan, build(source, plan.instances, "checked"), dict(given), turn)
         assert not done.report.hazards, done.report.hazards[0].message
-        torch.testing.assert_close(done.outputs[0].double(), want, rtol=1e-4, atol=1e-6)
+        rtol = 1e-4 if given["x"].dtype == torch.float32 else 2**-7
+        torch.testing.assert_close(done.outputs[0].double(), want, rtol=rtol, atol=1e-6)
 
 
-def test_the_whole_card_has_a_row_of_sixteen_megabytes() -> None:
+def test_three_teams_share_rows_of_eight_megabytes() -> None:
     vector = settled(of_images(16), (*AHEAD[1:], ("block_size", "512")))
     source = generate(of_images(16), vector).kernel.source
-    plan = plan_of(source, {"x": torch.empty(16, 64, 256, 256, device="meta")})
+    plan = plan_of(source, {"x": torch.empty(16, 64, 256, 128, device="meta")})
     (launch,) = plan.launches
-    assert (launch.grid, launch.block, launch.shared_bytes) == ((1, 132, 1), (512, 1, 1), 127104)
+    assert (launch.grid, launch.block, launch.shared_bytes) == ((132, 3, 1), (512, 1, 1), 63552)
     report = compile_kernel(source, plan.instances)
     assert isinstance(report, CompileReport) and not report.kernels[0].spill_store_bytes
     assert not_together(H100, plan, report) is None
 
 
-def test_offered_where_more_rows_than_the_card_holds_are_shared() -> None:
+def test_offered_where_teams_have_others_beside_them() -> None:
     def ahead(problem: Problem, **changed: str) -> str | None:
         return dict(settled(problem, tuple({**dict(AHEAD), **changed}.items()))).get("prefetch")
 
     assert ahead(of_images(16), block_size="512") == "on"
-    assert ahead(of_images(1), block_size="512") is None, "one row has none behind it"
+    assert ahead(of_images(3), block_size="512") is None, "three rows have none behind them"
     assert ahead(of_images(16), block_size="512", split_join="last") is None
-    longer = problem_of(images, {"x": torch.empty(16, 64, 512, 512, device="meta")})
-    assert ahead(longer, block_size="512") is None, "67 MB find no room"
+    assert ahead(of_images(16, 256), block_size="512") is None, "of 16.8 MB the card holds one at a time"
 
 
-def test_a_search_tries_it_and_expects_no_more_than_was_seen() -> None:
-    """Rows of 16.8 MB, read once instead of twice; what that saves, waiting for one another costs."""
-    problem = of_images(16)
-    seeds = [card.vector or () for card in seed_vectors(problem, H100, 8)]
-    times = {estimate(problem, seed, H100, problem.cases[0].size_map).us: dict(seed) for seed in seeds}
-    in_turn = [us for us, seed in times.items() if seed.get("prefetch") == "on"]
-    assert in_turn and min(in_turn) < 1.15 * min(times)
-
-
-def test_long_groups_in_turn_are_slower_than_reading_them_twice() -> None:
-    """896 rows of 8.4 MB on an H100: 8967 us in turn, 7701 in two launches."""
-    problem = problem_of(group_norm, {
-        "x": torch.empty(448, 16, 512, 512, device="meta"),
-        "w": torch.empty(16, device="meta"), "b": torch.empty(16, device="meta"),
-    })  # fmt: skip
+def test_a_search_begins_with_it_where_no_cluster_holds_a_row() -> None:
+    """896 rows of 8.4 MB on an H100: 6332 us in turns, 7782 in two launches."""
+    problem = in_groups()
     sizes = problem.cases[0].size_map
-    twice = (("grid_split", "on"), ("single_pass", "on"), ("split_join", "launch"), ("vector_width", "4"))
-    asked: Vector = (*AHEAD[1:], ("block_size", "512"))
-    in_turn, apart = (estimate(problem, settled(problem, one), H100, sizes).us for one in (asked, twice))
-    assert in_turn > 0.98 * apart
+    seeds = [card.vector or () for card in seed_vectors(problem, H100, 8)]
+    times = {seed: estimate(problem, seed, H100, sizes).us for seed in seeds}
+    best = min(times, key=times.__getitem__)
+    assert dict(best).get("prefetch") == "on"
+    apart = min(us for seed, us in times.items() if dict(seed).get("split_join") == "launch")
+    assert 0.75 < times[best] / apart < 0.88
 
 
-def test_weights_that_each_row_sweeps_out_of_l2_are_read_again_for_the_next() -> None:
-    """layer_norm_3d, in turn and in two launches: 330 and 224 us on an H200, 433 and 318 on an H100."""
+def test_few_rounds_are_mostly_a_beginning_and_an_end() -> None:
+    """Softmax of 64 x 131072 on an H100: 31.1 us in two rounds of 32 teams, 28.5 where all meet at once."""
+    problem = problem_of(softmax, of_rows(64, 131072, "meta"))
 
+    def modelled(**changed: str) -> float:
+        vector = settled(problem, tuple({**dict(AHEAD), "block_size": "256", **changed}.items()))
+        return estimate(problem, vector, H100, problem.cases[0].size_map).us
+
+    assert modelled() > modelled(prefetch="off", split_join="words", stores="streamed")
+
+
+def test_weights_that_a_round_sweeps_out_of_l2_are_read_again_for_the_next() -> None:
     def weighted(t: dict[str, torch.Tensor]) -> torch.Tensor:
         return F.layer_norm(t["x"], t["x"].shape[1:], t["w"], t["b"])
 
-    x, w, b = (torch.empty(*batch, 64, 256, 256, device="meta") for batch in ((16,), (), ()))
+    x, w, b = (torch.empty(*batch, 64, 256, 128, device="meta") for batch in ((16,), (), ()))
     problem = problem_of(weighted, {"x": x, "w": w, "b": b})
-
-    def modelled(asked: Vector) -> Estimate:
-        return estimate(problem, settled(problem, asked), H100, problem.cases[0].size_map)
-
-    in_turn = modelled((*AHEAD[1:], ("block_size", "512")))
-    twice = (("grid_split", "on"), ("single_pass", "on"), ("split_join", "launch"), ("vector_width", "4"))
-    apart = modelled(twice)
-    assert 433 / 318 < in_turn.us / apart.us < 1.2 * 330 / 224
-    assert in_turn.dram_bytes > 15 * 2 * w.numel() * 4
+    in_turns: Estimate = estimate(
+        problem, settled(problem, (*AHEAD[1:], ("block_size", "512"))), H100, problem.cases[0].size_map
+    )
+    moved = 2 * x.numel() * 4
+    assert in_turns.dram_bytes > moved + 5 * 2 * w.numel() * 4, "six rounds of three rows"

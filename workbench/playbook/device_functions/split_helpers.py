@@ -143,6 +143,21 @@ __device__ void pass_by(unsigned int* done, int counters, unsigned int* passed, 
     }
 }
 """,
+    "meet": """
+// All blocks of a row arrive before any of them goes on, and can then read what the others have left. Both
+// fences are the leader's: one between what it has left and its arrival, one before what it reads.
+__device__ void meet(int* arrived, int blocks) {
+    if (threadIdx.x == 0) {
+        __threadfence();
+        atomicAdd(arrived, 1);
+        const volatile int* seen = arrived;
+        while (*seen < blocks) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+""",
     "arrives_last": """
 // True in all threads of the block that arrives last: what the others have left can then be read. Nobody
 // waits for anybody. The fences stand between a block's result and its arrival, and between the last arrival

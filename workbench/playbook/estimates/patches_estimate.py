@@ -6,7 +6,7 @@ Owns what a tile takes, as convolutions timed on an H100 have it (docs/notes/202
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES
@@ -15,7 +15,7 @@ from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.beside_results import beside_results
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.places import flattened, met_taps_of, places_of
-from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.expr import Load, Reduction, loads_below, walk_all
 from workbench.playbook.ir.program import Convolution
 from workbench.playbook.kernels.patches_tiling import FREE, THREADS, PatchTiling, patches_tiling
 from workbench.playbook.kernels.product_tiling import LONG, SOME, clusters_of
@@ -83,20 +83,30 @@ def patches_time(asked: Asked, made: Convolution) -> Estimate:
     loads = [load for load in loads_below(store.value for store in made.stores) if load.buffer != made.buffer]
     factors = asked.bytes_of(made.source) + asked.bytes_of(made.weight)
     moved = factors + asked.read_once(loads) + asked.stored(made.stores)
-    values = [store.value for store in made.stores]
-    known = beside_results(made, FREE).known
-    behind = instructions_of(values, asked.schedule.fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
     each = (tiling.pieces - tiling.is_short / 2) * _piece_us(made, tiling)
     each += _tile_us(asked, made, tiling) / made.blocks
     each += _MEETING_US + _ONE_MORE_US * (tiling.columns // tiling.chunk) if made.blocks > 1 else 0.0
     together = min(tiling.blocks, math.ceil(tiles * made.blocks / asked.target.sm_count))
     beside = together * tiling.threads / THREADS[0]
     each *= math.pow(beside, _COSTS[DTYPE_BYTES[tiling.dtype]].beside)
-    behind += _LOAD_US * sum(load.serial not in known for load in loads)
+    behind = _behind_us(asked, made, loads)
     each += tiling.columns * tiling.twice / 2 * behind / math.prod(made.windows) / made.blocks
     us = max(rounds * each, 1e6 * moved / asked.target.dram_bytes_per_s) + _FIRST_US + asked.target.launch_us
     us += turning_us(asked, made)
     return Estimate(us, moved, 1, 0.0, 1.0)
+
+
+def _behind_us(asked: Asked, made: Convolution, loads: Sequence[Load]) -> float:
+    """More for each column of 128 places, of what is computed of a tile's results."""
+    values, fast_math = [store.value for store in made.stores], asked.schedule.fast_math
+    if made.across_channels:  # a lane has a place: its channels one by one, then what they come to
+        channels = [one.body for one in walk_all(values, into_reductions=True) if isinstance(one, Reduction)]
+        behind = instructions_of(channels, fast_math) + len(channels)
+        behind += instructions_of(values, fast_math) / asked.at(made.made)
+        return behind * _WARPS_A_SCHEDULER / _CLOCK_MHZ
+    known = beside_results(made, FREE).known
+    behind = instructions_of(values, fast_math, known) * _WARPS_A_SCHEDULER / _CLOCK_MHZ
+    return behind + _LOAD_US * sum(load.serial not in known for load in loads)
 
 
 def turning_us(asked: Asked, made: Convolution) -> float:

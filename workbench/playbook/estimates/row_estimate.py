@@ -27,7 +27,7 @@ from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.kernels.early_loads import asked_early_us
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.kernels.together_kernel import keeps_pieces, piece_of, share_held, together
-from workbench.playbook.kernels.together_rows import ahead_of, blocks_of, in_turns, taken_in_turns
+from workbench.playbook.kernels.together_rows import ahead_of, bytes_in_turns, in_turns
 from workbench.playbook.schedules.fitting import (
     by_length,
     for_declared,
@@ -50,10 +50,11 @@ from workbench.playbook.schedules.schedule import (
 
 _AHEAD = 0.965
 """Time with the next row copied ahead over time without, where one block fills a multiprocessor: measured."""
-_IN_TURNS = 1.5
-"""Time of rows that all blocks take in turns over what is counted for it: an H100 took 433 us where that was
-273 (layer norm of 16 rows of 16.8 MB, whose weights are now counted again for each row), 8967 where it was
-5139 (group norm, 896 rows of 8.4 MB): a little less than either."""
+_IN_TURNS, _OF_TEAMS, _OF_ROUNDS = 1.05, 0.6, 0.5
+"""Time of rows that teams of blocks take in turns, over what is counted for it: more where few teams fill
+each other's pauses, and where few rounds are mostly a beginning and an end. An H100 takes 1.25 of it with
+three teams (group norm, 896 rows of 8.4 MB), 1.10 to 1.14 with seven (rows of 4.2 MB), 1.06 to 1.10 with 18
+and 28, and 1.3 in two rounds of 32 teams."""
 _PEELED = 20.0
 """Registers that a row in shared memory takes more where it is peeled: 40 to 54 are seen in machine code,
 which leaves room for one block of 1024 threads. An H100 takes 8.7 ms for an l2_norm of 32768 rows of 65535 in
@@ -95,10 +96,11 @@ def row_time(asked: Asked, kernel: Kernel) -> Estimate:
     assert fit is not None
     if asked.as_written:
         fit = replace(fit, single_pass=schedule.single_pass)
-    if turns := in_turns(schedule, target, rows, columns, taken_in_turns(space, kernel)):
+    if turns := in_turns(schedule, target, rows, columns, bytes_in_turns(asked.program, kernel)):
         found = _row_as(asked, kernel, ahead_of(schedule), turns[1])
-        found = replace(found, us=found.us * _IN_TURNS)
-        return _with_more(asked, found, asked.swept_away(space, kernel, math.ceil(rows / turns[0])))
+        teams, rounds = turns[0], math.ceil(rows / turns[0])
+        found = replace(found, us=found.us * (_IN_TURNS + _OF_TEAMS / teams + _OF_ROUNDS / rounds))
+        return _with_more(asked, found, asked.swept_away(space, kernel, rounds))
     # One step a block or as many as fill the card: the model of a walk does not tell the two apart rightly.
     pieces = min(pieces_of(one, target, rows, columns) for one in (fit, replace(fit, join_told=False)))
     fit = replace(fit, bundle=fit.bundle and (pieces > 1 or _in_one_piece(asked, fit, rows, columns)))
@@ -245,8 +247,7 @@ def _in_pieces(asked: Asked, crew: Crew, work: Work, makes: list[bool]) -> Estim
         return replace(found, us=found.us + sum(makes) * met_us)
     met_ns = _CLUSTER_NS
     if schedule.join_grid:
-        arriving = asked.target.sm_count * blocks_of(schedule.threads)
-        met_ns = 1e3 * asked.target.meeting_of(arriving) + gathered_ns
+        met_ns = 1e3 * asked.target.meeting_of(crew.pieces) + gathered_ns
     walks = [replace(one, join_ns=one.join_ns + met_ns * bool(one.join_ns)) for one in work.walks]
     work = replace(work, walks=tuple(walks))
     if schedule.prefetch:  # the next row on its way is like a block beside; nobody comes and goes

@@ -39,7 +39,7 @@ from workbench.playbook.kernels.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.kernels.stacked import STRETCH, stacked_text
-from workbench.playbook.kernels.together_rows import GROUPS, blocks_of
+from workbench.playbook.kernels.together_rows import BESIDE_PIECE, GROUPS, blocks_of
 from workbench.playbook.schedules.schedule import (
     FEW_WAVES,
     LONG_PIECE,
@@ -356,19 +356,25 @@ class PlanText:
         assert split.ahead is not None
         rows, columns = self.size(split.rows), self.size(split.columns)
         at_once, groups = self._names.new("at_once"), self._names.new("groups")
-        blocks = f"gpu.sm_count * {blocks_of(split.threads)}"
+        most, beside = self._names.new("most_columns"), blocks_of(split.threads)
+        blocks = f"gpu.sm_count * {beside}"
+        bytes_each = 8 * split.bytes_ahead
+        arrived = self._buffers[split.arrived] = self._names.new(split.arrived)
+        count = rows if split.meetings == 1 else f"{split.meetings} * {atom(rows)}"
         launch = replace(split.ahead, grid=split.ahead.grid.replace(GROUPS, groups))
         body = [
             f"{groups} = cdiv({rows}, cdiv({rows}, {at_once}))",
             f"pieces = {blocks} // {groups}",
             f"chunk = cdiv({columns}, 8 * pieces) * 8",
+            f"{arrived} = zeros(({count},), i32)",
             *self._partials(split, split.met_ahead),
             *self._launch(launch),
         ]
         long = f"{columns} > {split.longest_whole} and " if split.columns.number is None else ""
         return [
-            f"{at_once} = {blocks} // cdiv({columns}, {split.most_ahead})",
-            *branch(f"{long}0 < {at_once} < {rows}", body, self._at_once(program, split)),
+            f"{most} = (gpu.shared_bytes_per_sm // {beside} - {BESIDE_PIECE}) // {bytes_each} * 8",
+            f"{at_once} = {blocks} // cdiv({columns}, {most})",
+            *branch(f"{long}1 < {at_once} < {rows}", body, self._at_once(program, split)),
         ]
 
     def _at_once(self, program: Program, split: SplitText) -> list[str]:

@@ -186,7 +186,14 @@ class ColumnLoop:
         advance = f"col += {step}" if step else "++col"
         unroll = [f"#pragma unroll {items}"] if items > 1 else []
         unroll = [self.kernel.unrolled] if self.kernel.unrolled else unroll
+        before, behind = self._around_step()
+        body = [*before, *body, *behind]
         return [*unroll, *block(f"for (int col = {start}; col < {end or columns}; {advance})", body)]
+
+    def _around_step(self) -> tuple[list[str], list[str]]:
+        """What the copies of the next row need before and behind a step."""
+        is_last = self.number == len(self.kernel.passes) - 1
+        return self.kernel.next_row.around_step(self.number, is_last)
 
     def _one_step(self, body: list[str]) -> list[str]:
         """The column that this lane has beside the vectors, if it has one."""
@@ -204,7 +211,7 @@ class ColumnLoop:
         inner = body if team.kind == "thread" else block(f"if ({self._inside(end)})", body)
         if any(re.search(r"\bcol\b", line) for line in inner):
             inner = [f"const int col = {position};", *inner]
-        before, behind = self.kernel.next_row.around_step(self.number)
+        before, behind = self._around_step()
         inner = [*before, *self._turning, *inner, *self._turned, *behind]
         if not self.kernel.waits.in_registers:
             columns = self.frame.macros.text(self.kernel.space.columns)
@@ -512,6 +519,9 @@ class ColumnLoop:
         if arrived := self.kernel.next_row.pointer(expr.serial):
             at = self.kernel.next_row.place("col + k" if self.vector else "col")
             return self.frame.value(expr, f"{arrived}[{at}]")
+        if held := self.kernel.held_for_run(expr):
+            at = self._index.of(column_part) if self.vector else "col"
+            return self.frame.value(expr, f"{held}({at})")
         pointer = self.kernel.row_pointer(expr.buffer, row_part)
         index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
         element = f"{pointer}[{index.code}]"

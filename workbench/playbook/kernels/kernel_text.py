@@ -92,10 +92,13 @@ class SplitText:
     met: tuple[tuple[str, str], ...] = ()
     """Buffers of partial results of that kernel."""
     ahead: KernelText | None = None
-    """The kernel of blocks that take the rows in turns, with pieces of at most ``most_ahead``."""
-    most_ahead: int = 0
+    """The kernel of teams of blocks that take the rows in turns, which keep ``bytes_ahead`` of a column."""
+    bytes_ahead: int = 0
     met_ahead: tuple[tuple[str, str], ...] = ()
     """Buffers of partial results of that kernel."""
+    arrived: str = ""
+    """Its counters of blocks that have arrived at a meeting, ``meetings`` for each row."""
+    meetings: int = 0
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
     alone: bool = False

@@ -1,7 +1,7 @@
 """The next row on its way where blocks share a row: each block's piece of it, a vector at a time.
 
-Owns the ring of copies: what a thread takes out of shared memory makes room at once for what it asks for
-next, so that most of a piece is on its way at any moment. next_row.py has the storage and the copies.
+Owns when a vector is asked for: what a thread takes out of shared memory, to registers or for the last time,
+makes room at once for the next row's. next_row.py has the storage and the copies.
 """
 
 from __future__ import annotations
@@ -46,9 +46,40 @@ class NextPiece(NextRow):
         """Nothing: each step has asked for the next row's."""
         return []
 
-    def around_step(self, number: int) -> tuple[list[str], list[str]]:
+    def around_step(self, number: int, last: bool) -> tuple[list[str], list[str]]:
         """The wait for a step, and the request for the same step of the next row, in its place."""
         if not self or number != BEFORE:
             return [], []
         wait = "__pipeline_wait_prior(KEPT - 1);  // this step's; each thread reads what it copied itself"
         return [wait], ["fetch_step(next_row, i);"]
+
+
+class KeptPiece(NextPiece):
+    """A piece that stays in shared memory between the passes; each vector makes room when it is done with."""
+
+    meanwhile = "and waits there between the passes"
+
+    def before_rows(self, first_row: str = "row") -> list[str]:
+        """Storage, the copy of one step as a function of row and column, and the first row's piece."""
+        rows = self._frame.macros.text(self._space.rows)
+        scale = " * VEC" if self._frame.vector else ""
+        fetch = block(
+            "const auto fetch_step = [&](int of_row, int col)",
+            block(f"if (of_row < {rows})", self._copies("of_row")),
+        )
+        fetch[-1] += ";"
+        head = f"for (int col = begin + threadIdx.x{scale}; col < end; col += THREADS{scale})"
+        return [
+            *self._storage("The piece of a row is", "PIECE"),
+            *fetch,
+            *block(head, ["fetch_step(blockIdx.y, col);"]),
+            "__pipeline_commit();",
+        ]
+
+    def at_row_start(self) -> list[str]:
+        """The wait for the whole piece: a thread reads what it copied itself, no barrier is needed."""
+        return NextRow.at_row_start(self)
+
+    def around_step(self, number: int, last: bool) -> tuple[list[str], list[str]]:
+        """Behind the last use of a step its place is free for the next row's."""
+        return [], ["fetch_step(next_row, col);"] if last else []

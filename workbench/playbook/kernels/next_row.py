@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.row_passes import RowSpace, Waiting
+from workbench.playbook.ir.expr import Load
 from workbench.playbook.ir.views import View, split
 from workbench.playbook.kernels.kernel_text import Frame, block
 from workbench.playbook.text.cuda_text import CTYPES
@@ -28,17 +29,25 @@ class _Arriving:
     """Pointer to where a row of it arrives."""
 
 
+def copied_ahead(space: RowSpace, waiting: list[Waiting]) -> list[tuple[Load, View, View]]:
+    """What of a row can be copied before it is computed, with where it lies from row to row and in a row."""
+    found = []
+    for wait in waiting:
+        row_part, column_part = split(wait.load.view, space.rows, space.columns)
+        if wait.first == 0 and not wait.load.lookups and is_unit(column_part):
+            found.append((wait.load, row_part, column_part))
+    return found
+
+
 class NextRow:
     """Loads of a row kernel that are copied a row ahead; empty where there is nothing to copy."""
+
+    meanwhile = "while this one is computed from registers"
 
     def __init__(self, frame: Frame, space: RowSpace, waiting: list[Waiting]) -> None:
         self._frame = frame
         self._space = space
-        found = []
-        for wait in waiting:
-            row_part, column_part = split(wait.load.view, space.rows, space.columns)
-            if wait.first == 0 and not wait.load.lookups and is_unit(column_part):
-                found.append((wait.load, row_part, column_part))
+        found = copied_ahead(space, waiting)
         found.sort(key=lambda entry: -self._bytes(entry[0].buffer))
         self.entries = tuple(
             _Arriving(load.buffer, load.serial, row, column, frame.names.new(f"{load.buffer}_next"))
@@ -82,7 +91,7 @@ class NextRow:
         """Shared memory for so many columns of every load."""
         alignment = 16 if self._frame.site.schedule.width < 8 else 32
         lines = [
-            f"// {what} copied to shared memory while this one is computed from registers.",
+            f"// {what} copied to shared memory {self.meanwhile}.",
             f"extern __shared__ __align__({alignment}) char shared[];",
         ]
         at = 0
@@ -115,6 +124,7 @@ class NextRow:
         """The row is in registers: its place is free for the next."""
         return ["fetch_row(row + gridDim.x);"]
 
-    def around_step(self, number: int) -> tuple[list[str], list[str]]:
-        """What stands before and behind each step of the loop of a pass; here a row arrives as a whole."""
+    def around_step(self, number: int, last: bool) -> tuple[list[str], list[str]]:
+        """What stands before and behind each step of the loop of a pass, which may be the last one; here a
+        row arrives as a whole."""
         return [], []

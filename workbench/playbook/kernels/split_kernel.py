@@ -22,7 +22,7 @@ from workbench.playbook.kernels.together_kernel import (
     fits_together,
     together_kernel,
 )
-from workbench.playbook.kernels.together_rows import any_in_turns, rows_kernel
+from workbench.playbook.kernels.together_rows import any_in_turns, bytes_in_turns, rows_kernel
 from workbench.playbook.kernels.words_kernel import WordsKernel
 from workbench.playbook.schedules.schedule import (
     LEAST_PIECE,
@@ -52,7 +52,9 @@ def split_kernel(
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = Partials(shared)
     joint = _together(shared, kernel, names, name)
-    ahead = _ahead(replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch)), kernel, names, name)
+    arrived = names.new(f"{name}_arrived")
+    in_turns = replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch))
+    ahead = _ahead(in_turns, kernel, names.new(f"{name}_in_turns"), arrived)
     constant = rows.number is not None and columns.number is not None
     alone = joint is not None and constant and plain is None
     texts = () if alone else _launches(shared, kernel, name, names, partials)
@@ -83,7 +85,8 @@ def split_kernel(
     if joint is not None:
         found = replace(found, together=joint.text, most_of_a_piece=joint.most, met=joint.partials)
     if ahead is not None:
-        found = replace(found, ahead=ahead.text, most_ahead=ahead.most, met_ahead=ahead.partials)
+        found = replace(found, ahead=ahead.text, bytes_ahead=ahead.most, met_ahead=ahead.partials)
+        found = replace(found, arrived=arrived, meetings=ahead.meetings)
     return found
 
 
@@ -107,13 +110,14 @@ def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together |
     return together_kernel(site, kernel, names.new(f"{name}_together"), kind)
 
 
-def _ahead(site: Site, kernel: Kernel, names: Names, name: str) -> Together | None:
+def _ahead(site: Site, kernel: Kernel, name: str, arrived: str) -> Together | None:
     """The one launch of blocks that take the rows in turns, where some declared rows do."""
     space = RowSpace(site.program.pool, kernel)
     shape = row_shape(space, passes_of(space, kernel, single_pass=True))
-    if not any_in_turns(site.schedule, H100, shape, site.cases[: site.declared]):
+    bytes_a_column = bytes_in_turns(site.program, kernel)
+    if not any_in_turns(site.schedule, H100, shape, bytes_a_column, site.cases[: site.declared]):
         return None
-    return rows_kernel(site, kernel, names.new(f"{name}_in_turns"))
+    return rows_kernel(site, kernel, name, arrived)
 
 
 def _launches(

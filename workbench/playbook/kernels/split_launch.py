@@ -82,6 +82,8 @@ class SplitKernel(RowKernel):
 
     begin = "begin"
     end = "end"
+    piece = "blockIdx.y"
+    """Which piece of a row a block has."""
 
     def __init__(self, site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> None:
         super().__init__(site, kernel, name, vector=site.schedule.width > 1)
@@ -118,7 +120,7 @@ class SplitKernel(RowKernel):
         """One thread a row; of the pieces, the first."""
         conditions = [self.team.leads] if self.team.leads else []
         if self.step.stores and not self.joins:
-            conditions.append("blockIdx.y == 0")
+            conditions.append(f"{self.piece} == 0")
         return " && ".join(conditions)
 
     def text(self) -> KernelText:
@@ -230,7 +232,7 @@ class SplitKernel(RowKernel):
         for text in self._made:
             for name, (member, _) in zip(self.partials.of(text), text.members, strict=True):
                 value = f"{text.name}.{member}" if member else text.name
-                lines.append(f"{self.frame.pointer(name)}[{self._at('blockIdx.y')}] = {value};")
+                lines.append(f"{self.frame.pointer(name)}[{self._at(self.piece)}] = {value};")
                 self.frame.written = (*self.frame.written, name)
         return block(f"if ({self.team.leads})", lines) if self.team.leads else lines
 

@@ -91,11 +91,15 @@ def piece_of(columns: int, pieces: int) -> int:
 
 @dataclass(frozen=True)
 class Together:
-    """The one launch, the most columns of a piece, and the buffers of partial results: name and type."""
+    """The one launch."""
 
     text: KernelText
     most: int
+    """Columns of a piece; where rows take turns, bytes of a column."""
     partials: tuple[tuple[str, str], ...]
+    """Buffers of partial results: name and type."""
+    meetings: int = 0
+    """Of a row, where rows take turns."""
 
 
 class TogetherKernel(FetchingKernel, SplitKernel):
@@ -134,7 +138,7 @@ class TogetherKernel(FetchingKernel, SplitKernel):
     def text(self) -> KernelText:
         """Write it."""
         body = self._function()
-        text = self.frame.finish(self.name, body, f"({self._grid()}, pieces)", self._limits())
+        text = self.frame.finish(self.name, body, self._grid(), self._limits())
         head = "template <int VEC, int PIECE>" if self.frame.vector else "template <int PIECE>"
         code = text.code.removeprefix("template <int VEC>\n")
         return replace(text, code=f"{head}\n{code}", template="{chunk}", cooperative=True)
@@ -148,6 +152,9 @@ class TogetherKernel(FetchingKernel, SplitKernel):
                 body += self._shared_by_all(step.accumulators)
         body += [*self._row_stores(), *self._left_behind()]
         return self._rows([*self._piece(), *self._pointer_lines, *self._kept(), *body])
+
+    def _grid(self) -> str:
+        return f"({super()._grid()}, pieces)"
 
     def _limits(self) -> Limits:
         """What a launch needs: nothing beyond its registers."""

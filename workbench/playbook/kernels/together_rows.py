@@ -1,121 +1,195 @@
-"""Long rows one after the other, each shared by the whole card: the next arrives before the blocks meet.
+"""Long rows that teams of blocks take in turns: each block keeps its piece of a row in shared memory.
 
-Owns the loop over rows of a cooperative launch, and how many rows are under way at a time. All blocks of the
-card hold rows of 26 MB between them; while they wait for one another, and store, the next row is on its way.
+Owns the loop over rows of a cooperative launch, how many teams there are, and how the blocks of one wait for
+each other. While one team does, the others load and store; the next row follows the present one out.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from workbench.model import Target
-from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
-from workbench.playbook.ir.program import Kernel
+from workbench.model import DTYPE_BYTES, Target
+from workbench.playbook.analysis.row_passes import Accumulator, RowSpace, passes_of, waiting_loads
+from workbench.playbook.ir.expr import Load
+from workbench.playbook.ir.program import Buffer, Kernel, Program
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block
-from workbench.playbook.kernels.next_piece import NextPiece
+from workbench.playbook.kernels.next_piece import KeptPiece
+from workbench.playbook.kernels.next_row import copied_ahead
 from workbench.playbook.kernels.split_launch import Partials
-from workbench.playbook.kernels.together_kernel import BARRIER, Together, TogetherKernel, together
-from workbench.playbook.schedules.fitting import MOST_THREADS_OF_PIECE, Cases, RowShape, kept_of_piece
+from workbench.playbook.kernels.together_kernel import Together, TogetherKernel, together
+from workbench.playbook.kernels.waits import Waits
+from workbench.playbook.schedules.fitting import Cases, RowShape
 from workbench.playbook.schedules.schedule import Schedule, split_from, split_team, split_threads
+from workbench.playbook.text.indexing import index_text, run_of
 
 GROUPS = "{groups}"
-"""Rows at a time, as the grid calls them before the plan has a name for them."""
+"""Teams of blocks, as the grid calls them before the plan has a name for them."""
+_BESIDE, _MOST_THREADS = 3, 2048
+"""Blocks of a multiprocessor, each of another team as a rule; and its threads. 896 rows of 8.4 MB take an
+H100 6.2 ms with two blocks that keep pieces in registers, 5.6 with three and shared memory; a copy 5.0."""
+BESIDE_PIECE = 2048
+"""Bytes of shared memory that a block needs beside its piece."""
 
 
 def blocks_of(threads: int) -> int:
-    """Blocks of a multiprocessor that stay, each with most of the registers that it could have."""
-    return max(1, MOST_THREADS_OF_PIECE // threads)
+    """Blocks of a multiprocessor that stay, each with its share of the shared memory."""
+    return min(_BESIDE, _MOST_THREADS // threads)
 
 
-def most_ahead(threads: int, kept: int) -> int:
+def most_of_turn(target: Target, threads: int, bytes_a_column: int) -> int:
     """Columns that a block keeps."""
-    return threads * kept_of_piece(threads) // max(kept, 1) // 8 * 8
+    return (target.shared_bytes_per_sm // blocks_of(threads) - BESIDE_PIECE) // (8 * bytes_a_column) * 8
 
 
 def in_turns(
-    schedule: Schedule, target: Target, rows: int, columns: int, kept: int
+    schedule: Schedule, target: Target, rows: int, columns: int, bytes_a_column: int
 ) -> tuple[int, int] | None:
-    """Rows at a time and blocks of each, as the plan computes them; None where rows do not take turns."""
+    """Teams and blocks of each, as the plan computes them; None where rows do not take turns."""
     asked = schedule.prefetch and schedule.split and schedule.join_grid and not schedule.join_words
-    if not asked or not kept or split_team(schedule) != "block" or columns <= split_from(schedule):
+    if not asked or not bytes_a_column or split_team(schedule) != "block" or columns <= split_from(schedule):
         return None
     threads = split_threads(schedule)
     blocks = target.sm_count * blocks_of(threads)
-    at_once = blocks // -(-columns // most_ahead(threads, kept))
-    if not 0 < at_once < rows:
+    at_once = blocks // -(-columns // most_of_turn(target, threads, bytes_a_column))
+    if not 1 < at_once < rows:
         return None
     groups = -(-rows // -(-rows // at_once))
     return groups, blocks // groups
 
 
-def any_in_turns(schedule: Schedule, target: Target, shape: RowShape, cases: Cases) -> bool:
-    """True where some case's rows take turns; ``shape`` in one pass."""
+def any_in_turns(
+    schedule: Schedule, target: Target, shape: RowShape, bytes_a_column: int, cases: Cases
+) -> bool:
+    """True where some case's rows take turns."""
     sizes = [(shape.rows.at(case), shape.columns.at(case)) for case in cases]
-    return any(in_turns(schedule, target, rows, columns, shape.kept) for rows, columns in sizes)
+    return any(in_turns(schedule, target, rows, columns, bytes_a_column) for rows, columns in sizes)
 
 
-def taken_in_turns(space: RowSpace, kernel: Kernel) -> int:
-    """Loads that blocks keep of a row between meetings; 0 where nothing a column is left to do."""
+def bytes_in_turns(program: Program, kernel: Kernel) -> int:
+    """Bytes of a column that blocks keep between meetings; 0 where nothing a column is left to do."""
+    space = RowSpace(program.pool, kernel)
     passes = passes_of(space, kernel, single_pass=True)
-    return 0 if passes[-1].accumulators else len(waiting_loads(space, passes))
+    if passes[-1].accumulators:
+        return 0
+    loads = [load for load, _, _ in copied_ahead(space, waiting_loads(space, passes))]
+    return sum(DTYPE_BYTES[program.buffers[load.buffer].dtype] for load in loads)
 
 
 def ahead_of(schedule: Schedule) -> Schedule:
     """How a block computes its piece, and asks for the next row's."""
     threads = split_threads(schedule)
     own = replace(together(schedule), team="block", team_fit=False, fit=False, threads=threads, cluster=1)
-    return replace(own, prefetch=True, promised=max(MOST_THREADS_OF_PIECE, threads))
+    return replace(own, prefetch=True, promised=blocks_of(threads) * threads)
 
 
 class TogetherRowsKernel(TogetherKernel):
-    """The one launch, whose blocks go on to the next row."""
+    """The one launch, whose teams go on to the next row."""
 
-    arriving = NextPiece
+    arriving = KeptPiece
+    piece = "blockIdx.x"
+    unrolled = "#pragma unroll 4"
 
-    def __init__(self, site: Site, kernel: Kernel, name: str, partials: Partials, vector: bool) -> None:
+    def __init__(
+        self, site: Site, kernel: Kernel, name: str, partials: Partials, arrived: str, vector: bool
+    ) -> None:
         super().__init__(site, kernel, name, partials, vector)
         self.in_part = False
-        self.waits.most = kept_of_piece(site.schedule.threads)
+        self.waits = Waits("reread", self.frame.vector)
+        self.words = None
+        self._of_runs: dict[int, str] = {}
+        self.arrived = arrived
+        self.met = 0
+        self.meetings = sum(bool(step.accumulators) for step in self.passes)
 
     def _function(self) -> list[str]:
         """Storage and the first row's copies; then row after row."""
-        body = self._fetched()
+        body = list[str]()
         for number, step in enumerate(self.passes):
             body += self._pass(number, step)
             if step.accumulators:
                 body += self._shared_by_all(step.accumulators)
-        body += self._row_stores()
-        comment, count, *kept = self.waits.declarations(self.team, "PIECE")
+        body += ["__pipeline_commit();", *self._row_stores()]
         rows = self.frame.macros.text(self.space.rows)
-        met = [BARRIER] * sum(bool(step.accumulators) for step in self.passes)
-        ahead = ["const int next_row = row + gridDim.x;"]
-        head = f"for (int row = blockIdx.x; row < {rows}; row += gridDim.x)"
+        head = f"for (int row = blockIdx.y; row < {rows}; row += gridDim.y)"
+        arrived = self.next_row.at_row_start()
+        next_row = "const int next_row = row + gridDim.y;"
         return [
             *self.team.prologue,
             *self._piece(),
-            comment,
-            count,
-            *self.next_row.before_rows("blockIdx.x"),
-            "// Blocks stay for many rows. Parts of each have a place of their own: one meeting is enough.",
-            *block(head, [*ahead, *self._pointer_lines, *kept, *body]),
-            "// Those that had a row less meet the others all the same.",
-            *block(f"if ({rows} % gridDim.x != 0 && blockIdx.x >= {rows} % gridDim.x)", met),
+            *self.next_row.before_rows("blockIdx.y"),
+            *block(head, [next_row, *self._pointer_lines, *arrived, *body]),
         ]
 
     def _grid(self) -> str:
-        return GROUPS
+        return f"(pieces, {GROUPS})"
 
     def _limits(self) -> Limits:
         return Limits(shared=f"chunk * {self.next_row.bytes_a_column}")
 
+    def _shared_by_all(self, accumulators: list[Accumulator]) -> list[str]:
+        """Leave what this piece amounts to, wait for the row's other blocks, join what all amount to."""
+        self.frame.helpers.add("meet")
+        lines = self._left()
+        at = "row" if self.meetings == 1 else f"{self.meetings} * row + {self.met}"
+        self.met += 1
+        counter = self.frame.pointer(self.arrived)
+        self.frame.written = (*self.frame.written, self.arrived)
+        lines += ["// The blocks of this row wait for each other.", f"meet({counter} + {at}, pieces);"]
+        return [*lines, *self._gathered([self._accumulator(one) for one in accumulators])]
 
-def rows_kernel(site: Site, kernel: Kernel, name: str) -> Together | None:
+    def _at(self, part: str) -> str:
+        """Parts of a row lie together."""
+        return f"row * pieces + {part}"
+
+    def held_for_run(self, load: Load) -> str:
+        """What long runs of columns share, such as a weight a channel, is read before the blocks meet.
+
+        A piece that is no longer than a run has two at most. Behind a copy that is on its way no read is
+        moved up, and each step would wait for its own.
+        """
+        row_part, column_part = self.split(load.view)
+        run = run_of(column_part)
+        if load.lookups or run.is_one:
+            return ""
+        if load.serial not in self._of_runs:
+            name = self._of_runs[load.serial] = self.frame.names.new(f"{load.buffer}_of_run")
+            size, ctype = self.frame.macros.text(run), self.frame.element_type(load.buffer)
+            row = self.row_pointer(load.buffer, row_part)
+            first, last, own = (
+                f"{row}[{index_text(column_part, at, self.frame.macros).code}]"
+                for at in ("(begin < end ? begin : end - 1)", "(end - 1)", "column")
+            )
+            chosen = f"column < (begin / {size} + 1) * {size} ? {name}_1 : {name}_2"
+            self._pointer_lines += [
+                f"// A piece has two runs of {size} columns at most, unless they are shorter than it.",
+                f"const {ctype} {name}_1 = {first}, {name}_2 = {last};",
+                f"const auto {name} = [&](int column) {{",
+                f"    return {size} < PIECE ? {own} : {chosen};",
+                "};",
+            ]
+        return self._of_runs[load.serial]
+
+    def _piece(self) -> list[str]:
+        columns = self.frame.macros.text(self.space.columns)
+        return [
+            "// Teams of blocks share a row each, every block with its piece of it in shared memory: one",
+            "// launch, one read, one write. All blocks are on the card at once, and a team waits for its",
+            "// own blocks only: while it does, those of other teams beside them load and store.",
+            "const int begin = blockIdx.x * PIECE;",
+            f"const int end = begin + PIECE < {columns} ? begin + PIECE : {columns};",
+        ]
+
+
+def rows_kernel(site: Site, kernel: Kernel, name: str, arrived: str) -> Together | None:
     """The kernel, with vectors where sizes allow them; None where nothing can be copied ahead."""
     site = replace(site, schedule=ahead_of(site.schedule))
-    found = TogetherRowsKernel(site, kernel, name, Partials(site), site.schedule.width > 1)
-    if not found.kept or not found.next_row or found.passes[-1].accumulators:
+    site.partials[arrived] = Buffer(arrived, "i32", (), "partial")
+    partials = Partials(site)
+    found = TogetherRowsKernel(site, kernel, name, partials, arrived, site.schedule.width > 1)
+    if not found.next_row or found.passes[-1].accumulators:
         return None
     text: KernelText = found.text()
     if text.width is not None and not text.width.is_possible:
-        text = TogetherRowsKernel(site, kernel, name, found.partials, vector=False).text()
-    return Together(text, most_ahead(site.schedule.threads, found.kept), found.partials.all)
+        found = TogetherRowsKernel(site, kernel, name, partials, arrived, vector=False)
+        text = found.text()
+    return Together(text, found.next_row.bytes_a_column, partials.all, found.meetings)

@@ -82,11 +82,15 @@ def _meets_once(vector: Vector) -> bool:
 
 def taking_turns(problem: Problem) -> list[Vector]:
     """Rows one after the other, or a few at a time, each shared by many blocks: the next one on its way."""
-    ahead = (("grid_split", "on"), ("prefetch", "on"), ("row_cache", "registers"), ("split_join", "grid"))
-    vector = settled(problem, (*ahead, ("block_size", "512"), ("vector_width", "4")))
-    traits, schedule = traits_of(problem), schedule_of(vector)
-    rows = [row.joint for row in traits.rows if not row.ends_joining]
-    turns = any(any_in_turns(schedule, H100, row, traits.declared_cases) for row in rows)
+    ahead = (("grid_split", "on"), ("prefetch", "on"), ("row_cache", "shared"), ("split_join", "grid"))
+    traits = traits_of(problem)
+    own = (("block_size", "512"), ("single_pass", "on"), ("vector_width", traits.widest))
+    vector = settled(problem, (*ahead, *own))
+    schedule = schedule_of(vector)
+    turns = any(
+        any_in_turns(schedule, H100, row.joint, row.bytes_in_turns, traits.declared_cases)
+        for row in traits.rows
+    )
     return [vector] if turns else []
 
 

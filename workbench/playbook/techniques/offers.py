@@ -245,8 +245,9 @@ def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
 def _take_turns(traits: Traits, schedule: Schedule) -> bool:
     """True where blocks that meet can take rows in turns, which is for prefetch to choose."""
     ahead = schedule.but(prefetch=True)
-    rows = [row.joint for row in traits.rows if not row.ends_joining]
-    return any(any_in_turns(ahead, H100, row, traits.declared_cases) for row in rows)
+    return any(
+        any_in_turns(ahead, H100, row.joint, row.bytes_in_turns, traits.declared_cases) for row in traits.rows
+    )
 
 
 def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -523,8 +523,9 @@ STRUCTURE = (
             "reads back only what it copied itself and needs no barrier for it. Blocks that share a row do "
             "the same with their pieces, and have more to gain: while they wait for one another, the next "
             "row is on its way. A cluster draws its rows from a counter, so that nobody needs to know how "
-            "many clusters found room. Where the whole card shares a row of up to 26 MB (split_join=grid), "
-            "a meeting of all blocks a row costs nothing as long as the copies behind it are under way."
+            "many clusters found room. Rows that no cluster holds, up to 15 MB, are shared by teams of "
+            "blocks (split_join=grid), three blocks to a multiprocessor: each keeps its piece in shared "
+            "memory, and a team waits for its own blocks only, while the others load and store."
         ),
     ),
     Technique(

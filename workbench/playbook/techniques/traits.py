@@ -53,6 +53,7 @@ from workbench.playbook.kernels.loop_kernel import makes_vectors
 from workbench.playbook.kernels.made_by_kernels import behind_patches
 from workbench.playbook.kernels.pair_tiling import worth_pairing
 from workbench.playbook.kernels.staged_rows import with_staged
+from workbench.playbook.kernels.together_rows import bytes_in_turns
 from workbench.playbook.lowering.lower import lower
 from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
@@ -92,6 +93,8 @@ class RowTraits:
     """Its neighbouring rows share weights, among ``Traits.weighed``."""
     tabled: bool = False
     """A thread can have a row, with the few elements that its columns are made of."""
+    bytes_in_turns: int = 0
+    """Bytes of a column that blocks keep where teams of them take the rows in turns; 0 where none do."""
     convolved: bool = False
     """Its rows are channels of a convolution, whose kernel from patches makes them, too."""
 
@@ -425,7 +428,8 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     joins = bool(passes) and all(step.accumulators for step in passes)
     bundles = bundles_of(space, passes) or bundles_of(space, joint)
     late = bool(early_loads(space, passes, waiting_loads(space, passes)))
-    return RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
+    found = RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
+    return replace(found, bytes_in_turns=bytes_in_turns(program, kernel))
 
 
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:

@@ -27,8 +27,9 @@ GROUPS = "{groups}"
 _BESIDE, _MOST_THREADS = 3, 2048
 """Blocks of a multiprocessor, each of another team as a rule; and its threads. 896 rows of 8.4 MB take an
 H100 6.2 ms with two blocks that keep pieces in registers, 5.6 with three and shared memory; a copy 5.0."""
-BESIDE_PIECE = 2048
-"""Bytes of shared memory that a block needs beside its piece."""
+BESIDE_PIECE = 2816
+"""Bytes of shared memory that a block needs beside its piece: 1024 of the card's own, and what its reductions
+keep. A row of 2^20 floats has 56 pieces so, and seven teams."""
 
 
 def blocks_of(threads: int) -> int:

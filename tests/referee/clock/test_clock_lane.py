@@ -345,6 +345,41 @@ def test_work_behind_the_clocks_is_suspect(lane: FakeLane) -> None:
     assert "disagree" in measure("8", sneaky, {}, OPTIONS).measured.suspicion
 
 
+@pytest.mark.parametrize(("looks", "words"), [(1, ""), (9, "so do those of eager (100.0 us, ")])
+def test_where_a_baselines_clocks_disagree_as_well_it_is_not_the_kernel(
+    lane: FakeLane, monkeypatch: pytest.MonkeyPatch, looks: int, words: str
+) -> None:
+    """Others on the machine made 592 us 10,419 by the wall clock; they may be done soon."""
+    paused = list[float]()
+    monkeypatch.setattr(measuring.time, "sleep", paused.append, raising=False)
+    both = acts(lane, kernel=80.0, eager=100.0)
+
+    def beside_others(name: str) -> Any:
+        def act(rotation: int) -> Any:
+            if len(paused) < looks:
+                lane.work_behind(80.0)
+            return both[name](rotation)
+
+        return act
+
+    found = measure("8", beside_others(KERNEL), {"eager": beside_others("eager")}, OPTIONS).measured
+    assert words in found.suspicion and ("disagree" in found.suspicion) is bool(words)
+    assert "work may go on" not in found.suspicion and 0 < len(paused) <= looks
+
+
+def test_where_a_baseline_is_quiet_it_is_the_kernel(lane: FakeLane, monkeypatch: pytest.MonkeyPatch) -> None:
+    paused = list[float]()
+    monkeypatch.setattr(measuring.time, "sleep", paused.append, raising=False)
+    both = acts(lane, kernel=80.0, eager=100.0)
+
+    def sneaky(rotation: int) -> Any:
+        lane.work_behind(80.0)
+        return both[KERNEL](rotation)
+
+    found = measure("8", sneaky, {"eager": both["eager"]}, OPTIONS).measured
+    assert "work may go on after the kernel" in found.suspicion and not paused
+
+
 @pytest.mark.parametrize(("behind_us", "suspect"), [(0.0, False), (400.0, True)])
 def test_a_short_time_keeps_the_wall_clock_away_only_while_the_host_sets_the_pace(
     lane: FakeLane, monkeypatch: pytest.MonkeyPatch, behind_us: float, suspect: bool

@@ -11,12 +11,17 @@ SLOPE = "the wall clock"
 EVENTS = "CUDA events"
 
 
-def suspicion(time_us: float, crosschecks: Crosschecks, physics: Physics, options: ClockOptions) -> str:
-    """One sentence with the numbers, or nothing. All times in microseconds, cold."""
-    return disagreement(time_us, crosschecks, options) or beyond_physics(time_us, physics)
+def suspicion(
+    time_us: float, crosschecks: Crosschecks, physics: Physics, options: ClockOptions, disturbed: str = ""
+) -> str:
+    """One sentence with the numbers, or nothing. All times in microseconds, cold.
+
+    ``disturbed`` says whose clocks disagree beside the kernel's.
+    """
+    return disagreement(time_us, crosschecks, options, disturbed) or beyond_physics(time_us, physics)
 
 
-def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions) -> str:
+def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions, disturbed: str = "") -> str:
     """Another clock says more than the device's own, by more than max(5%, 3 us).
 
     Either may say less, which nobody gains by: the wall clock's slope loses the difference between flushing
@@ -24,10 +29,11 @@ def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions
     """
     for name, other_us in crosschecks:
         if other_us - time_us > tolerance_us(time_us, other_us, options):
-            return (
-                f"the clocks disagree: {time_us:.1f} us on the device, {other_us:.1f} us by {name}; "
-                "work may go on after the kernel seems to have ended"
-            )
+            why = "work may go on after the kernel seems to have ended"
+            if disturbed:
+                why = f"{disturbed}: something else keeps the machine busy, measure again without it"
+            times = f"{time_us:.1f} us on the device, {other_us:.1f} us by {name}"
+            return f"the clocks disagree: {times}; {why}"
     return ""
 
 

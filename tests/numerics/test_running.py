@@ -336,3 +336,29 @@ def test_an_infinity_that_anything_else_cancels_is_nan() -> None:
     graph = Graph(nodes=(ops.node("out", "aten.sum.dim_IntList", X, (1,)),), outputs=(ops.ref("out"),))
     (plain,) = Running(sizes={}).outputs(graph, {"x": given})
     assert bool(plain.value.isnan().all()) and not bool(plain.error.isinf().any())
+
+
+def test_what_is_not_linear_in_a_product_is_asked_for_as_ever() -> None:
+    """p * relu(p): nothing of it can be summed beforehand."""
+    gate = ops.node("gate", "aten.relu.default", ops.ref("product"))
+    gated = ops.node("gated", "aten.mul.Tensor", ops.ref("product"), ops.ref("gate"))
+    out = summed_products((gate, gated), "gated")
+    assert bool(out.value.isnan()[1]) and not bool(out.error.isinf()[1])
+
+
+def test_finite_factors_leave_every_nan_asked_for() -> None:
+    """A division by zero behind a product is no affair of the product's."""
+    nodes = (
+        ops.node("product", "aten.mm.default", X, ops.ref("w")),
+        ops.node("over", "aten.div.Tensor", ops.ref("product"), ops.ref("d")),
+        ops.node("out", "aten.sum.dim_IntList", ops.ref("over"), (1,)),
+    )
+    x, w = torch.ones(2, 3), torch.tensor([[1.0, -1.0]]).expand(3, 2).contiguous()
+    graph = Graph(nodes=nodes, outputs=(ops.ref("out"),))
+    (out,) = Running(sizes={}).outputs(graph, {"x": x, "w": w, "d": torch.zeros(2)})
+    assert bool(out.value.isnan().all()) and not bool(out.error.isinf().any())
+
+
+def test_a_product_is_known_behind_a_cast() -> None:
+    wide = ops.node("wide", "aten._to_copy.default", ops.ref("product"), dtype="f32")
+    assert bool(summed_products((wide,), "wide").error.isinf()[1])

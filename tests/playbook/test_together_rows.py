@@ -30,6 +30,50 @@ def group_norm(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return F.group_norm(t["x"], 2, t["w"], t["b"])
 
 
+def masked(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return t["x"].masked_fill(t["mask"], -1e30).softmax(1)
+
+
+def under_a_mask(rows: int, columns: int, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Two bytes of it make a vector: too few for a copy that nobody waits for."""
+    return {
+        **of_rows(rows, columns, device),
+        "mask": torch.rand(rows, columns, device=device) < 0.3,
+    }
+
+
+def modulated(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    scale, shift = t["e"].chunk(2, 1)
+    return F.layer_norm(t["x"], t["x"].shape[1:]) * (1 + scale[:, :, None]) + shift[:, :, None]
+
+
+def by_channels(batch: int, channels: int, height: int, device: str = "cpu") -> dict[str, torch.Tensor]:
+    return {
+        "x": torch.randn(batch, channels, height, device=device),
+        "e": torch.randn(batch, 2 * channels, device=device),
+    }
+
+
+def padded(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return (t["x"] + F.pad(t["w"], (1, 1))[None, :, None]).flatten(1).softmax(1)
+
+
+def with_a_frame(batch: int, channels: int, height: int, device: str = "cpu") -> dict[str, torch.Tensor]:
+    return {
+        "x": torch.randn(batch, channels, height, device=device),
+        "w": torch.randn(channels - 2, device=device),
+    }
+
+
+def named_badly(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    return F.group_norm(t["x"], 2, t["pieces_of"], t["op_arrived"])
+
+
+def with_bad_names(batch: int, channels: int, height: int, device: str = "cpu") -> dict[str, torch.Tensor]:
+    x, w, b = of_channels(batch, channels, height, device).values()
+    return {"x": x, "pieces_of": w, "op_arrived": b}
+
+
 def in_bfloat16(rows: int, columns: int, device: str = "cpu") -> dict[str, torch.Tensor]:
     return {name: x.bfloat16() for name, x in of_rows(rows, columns, device).items()}
 
@@ -54,6 +98,10 @@ CASES: dict[str, tuple[Call, dict[str, torch.Tensor], dict[str, torch.Tensor]]] 
     "with_weights": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 4, 18000)),
     "an_edge_in_a_piece": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 4, 20000)),
     "short_runs": (group_norm, of_channels(16, 8, 98304, "meta"), of_channels(2, 12, 6000)),
+    "a_mask": (masked, under_a_mask(64, 131070, "meta"), under_a_mask(5, 31002)),
+    "two_of_one_tensor": (modulated, by_channels(64, 8, 16384, "meta"), by_channels(5, 8, 4000)),
+    "a_frame": (padded, with_a_frame(64, 8, 16384, "meta"), with_a_frame(5, 8, 4000)),
+    "bad_names": (named_badly, with_bad_names(16, 8, 98304, "meta"), with_bad_names(2, 4, 18000)),
     "two_meetings": (centred_and_scaled, of_rows(16, 2244032, "meta"), of_rows(3, 49152)),
     "sixteen_bits": (softmax, in_bfloat16(64, 262144, "meta"), in_bfloat16(5, 62000)),
 }
@@ -95,6 +143,28 @@ def test_offered_where_teams_have_others_beside_them() -> None:
     assert ahead(of_images(3), block_size="512") is None, "three rows have none behind them"
     assert ahead(of_images(16), block_size="512", split_join="last") is None
     assert ahead(of_images(16, 256), block_size="512") is None, "of 16.8 MB the card holds one at a time"
+
+
+@pytest.mark.parametrize("threads", [1024, 1536])
+def test_a_card_with_fewer_threads_takes_another_way(threads: int) -> None:
+    """Three blocks of 512 threads find room on neither of these, and a plan that is refused helps nobody."""
+    tensors = of_rows(64, 131072, "meta")
+    problem = problem_of(softmax, tensors)
+    for block in ("512", "1024"):
+        source = generate(problem, settled(problem, (*AHEAD[1:], ("block_size", block)))).kernel.source
+        card = H100.model_copy(update={"threads_per_sm": threads})
+        launches = interpret(parse(source), metas_of(tensors), card, library_meta).launches
+        in_turns = [launch for launch in launches if "in_turns" in launch.kernel]
+        assert bool(in_turns) is (threads == 1536 and block == "512")
+
+
+def test_rows_of_nothing_have_a_plan() -> None:
+    def shorter(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"][:, 1:].softmax(1)
+
+    source = generate(problem_of(shorter, of_rows(64, 131073, "meta")), AHEAD).kernel.source
+    assert "in_turns" in source
+    assert plan_of(source, of_rows(5, 1, "meta")) is not None
 
 
 def test_a_search_begins_with_it_where_no_cluster_holds_a_row() -> None:

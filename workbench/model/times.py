@@ -95,6 +95,8 @@ class Measured(Value):
     conditions: Conditions = Conditions()
     suspicion: str = ""
     """Why the time is not believed: clocks disagree, or faster than physics; empty when it is believed."""
+    disturbed: str = ""
+    """Whose clocks disagree beside the kernel's, as ``suspicion`` says it; empty as a rule."""
     receipt: str = ""
     """File with the raw samples, below the session's folder."""
 

@@ -38,7 +38,9 @@ class Running:
     """Results that depend on no tensor, in the reference's own precision."""
     of_products: dict[str, Tensor | None] = field(default_factory=dict)
     """Matrix products, and what is made of one by scaling, shifting, moving and summing it: what they would
-    be if their operands' infinities were numbers; None where there are none."""
+    be if the product's factors had no infinities; None where they have none."""
+    behind_products: set[str] = field(default_factory=set)
+    """What any matrix product goes into."""
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
@@ -71,7 +73,10 @@ class Running:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
+        if any(ref.ref in self.behind_products for ref in references(arguments_of(node))):
+            self.behind_products.add(node.name)
         if isinstance(result, Tracked) and self._is_of_products(node):
+            self.behind_products.add(node.name)
             tame = self.of_products[node.name] = self._tamed(node)
             if tame is not None and node.op.split(".")[1] in ("sum", "mean"):
                 result = linear.summed_products(result, tame)
@@ -87,17 +92,28 @@ class Running:
         return result
 
     def _is_of_products(self, node: OpNode) -> bool:
+        """A matrix product, or linear in one: its other operands know nothing of any."""
         name = node.op.split(".")[1]
-        made = [ref.ref for ref in references(arguments_of(node)) if ref.ref in self.of_products]
-        is_linear = name in _LINEAR or name in movement.MOVES
-        return name in linear.PRODUCTS or (is_linear and len(made) == 1)
+        if name in linear.PRODUCTS:
+            return True
+        behind = [ref.ref for ref in references(arguments_of(node)) if ref.ref in self.behind_products]
+        if len(behind) != 1 or behind[0] not in self.of_products:
+            return False
+        if name == "div":  # nothing over a product, and nothing that is rounded, is linear in it
+            return node.args[0] == Ref(ref=behind[0]) and len(node.args) == 2 and not node.kwargs
+        return name in _LINEAR or name in movement.MOVES or name in movement.CASTS
 
     def _tamed(self, node: OpNode) -> Tensor | None:
-        """The node on operands without infinities: what is NaN even so, is for a NaN that was given."""
-        names = [ref.ref for ref in references(arguments_of(node))]
-        values = [self.of(ref).value for ref in references(arguments_of(node))]
-        wild = any(value.is_floating_point() and not all_finite(value) for value in values)
-        if not wild and all(self.of_products.get(name) is None for name in names):
+        """The node without infinities in a product's factors: what is NaN even so, is for another reason.
+
+        None where there are none.
+        """
+        refs = list(references(arguments_of(node)))
+        known = [self.of_products[ref.ref] for ref in refs if ref.ref in self.of_products]
+        is_product = node.op.split(".")[1] in linear.PRODUCTS
+        if not is_product and (known[0] is None or node.op.split(".")[1] in movement.CASTS):
+            return known[0]
+        if all(one is None for one in known) and all(all_finite(self.of(ref).value) for ref in refs):
             return None
 
         def plain(arg: Arg) -> Any:
@@ -105,11 +121,12 @@ class Running:
                 return [plain(item) for item in arg]
             if not isinstance(arg, Ref):
                 return self._argument(arg)
-            tame = self.of_products.get(arg.ref)
-            return self.of(arg).value.nan_to_num(torch.nan, 1.0, -1.0) if tame is None else tame
+            tame, value = self.of_products.get(arg.ref), self.of(arg).value
+            if tame is not None:
+                return tame
+            return value.nan_to_num(torch.nan, 1.0, -1.0) if is_product else value
 
-        kwargs = {key: plain(value) for key, value in node.kwargs}
-        kwargs.pop("dtype", None)
+        kwargs = {key: plain(value) for key, value in node.kwargs if key != "dtype"}
         made: Tensor = operator(free_of_layout(node.op))(*map(plain, node.args), **kwargs)
         return made
 

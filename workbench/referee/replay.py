@@ -121,7 +121,7 @@ def _claim(receipt: Receipt, one: CaseReceipt) -> Finding:
     derived = rivals_of(one.raw, options)
     if one.baselines is not None:
         derived += chained_rivals(one.raw, one.baselines, options)
-    odd = suspicion(one.time_us, measured.crosschecks, one.physics, options)
+    odd = suspicion(one.time_us, measured.crosschecks, one.physics, options, measured.disturbed)
     wrong = [
         *([] if _near(statistics.median(kernel.medians), one.time_us) else ["the time"]),
         *([] if _near(interval.low, measured.low_us) else ["the interval of the time"]),

@@ -274,7 +274,10 @@ template <int VEC, typename T>
 __device__ void fetch(T* to, const T* from) {
     constexpr int BYTES = sizeof(T) * VEC, WORD = BYTES < 16 ? BYTES : 16;
     if constexpr (BYTES < 4) {
-        *to = *from;
+#pragma unroll
+        for (int k = 0; k < VEC; ++k) {
+            to[k] = from[k];
+        }
     } else {
 #pragma unroll
         for (int part = 0; part < BYTES / WORD; ++part) {

@@ -39,7 +39,7 @@ from workbench.playbook.kernels.kernel_text import (
     kernels_of,
 )
 from workbench.playbook.kernels.stacked import STRETCH, stacked_text
-from workbench.playbook.kernels.together_rows import BESIDE_PIECE, GROUPS, blocks_of
+from workbench.playbook.kernels.together_rows import GROUPS, beside_piece, blocks_of
 from workbench.playbook.schedules.schedule import (
     FEW_WAVES,
     LONG_PIECE,
@@ -358,7 +358,9 @@ class PlanText:
         at_once, groups = self._names.new("at_once"), self._names.new("groups")
         most, beside = self._names.new("most_columns"), blocks_of(split.threads)
         blocks = f"gpu.sm_count * {beside}"
-        bytes_each = 8 * split.bytes_ahead
+        bytes_each, kept = 8 * split.bytes_ahead, beside_piece(split.threads)
+        share = f"cdiv({columns}, {most})" if split.columns.number else f"max(1, cdiv({columns}, {most}))"
+        room = f"gpu.threads_per_sm >= {beside * split.threads}"
         arrived = self._buffers[split.arrived] = self._names.new(split.arrived)
         count = rows if split.meetings == 1 else f"{split.meetings} * {atom(rows)}"
         launch = replace(split.ahead, grid=split.ahead.grid.replace(GROUPS, groups))
@@ -372,9 +374,9 @@ class PlanText:
         ]
         long = f"{columns} > {split.longest_whole} and " if split.columns.number is None else ""
         return [
-            f"{most} = (gpu.shared_bytes_per_sm // {beside} - {BESIDE_PIECE}) // {bytes_each} * 8",
-            f"{at_once} = {blocks} // cdiv({columns}, {most})",
-            *branch(f"{long}1 < {at_once} < {rows}", body, self._at_once(program, split)),
+            f"{most} = (gpu.shared_bytes_per_sm // {beside} - {kept}) // {bytes_each} * 8",
+            f"{at_once} = {blocks} // {share}",
+            *branch(f"{long}{room} and 1 < {at_once} < {rows}", body, self._at_once(program, split)),
         ]
 
     def _at_once(self, program: Program, split: SplitText) -> list[str]:

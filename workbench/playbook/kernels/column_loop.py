@@ -519,9 +519,6 @@ class ColumnLoop:
         if arrived := self.kernel.next_row.pointer(expr.serial):
             at = self.kernel.next_row.place("col + k" if self.vector else "col")
             return self.frame.value(expr, f"{arrived}[{at}]")
-        if held := self.kernel.held_for_run(expr):
-            at = self._index.of(column_part) if self.vector else "col"
-            return self.frame.value(expr, f"{held}({at})")
         pointer = self.kernel.row_pointer(expr.buffer, row_part)
         index = lookup_text(expr, self._column(column_part), self.frame, self._scope.text)
         element = f"{pointer}[{index.code}]"

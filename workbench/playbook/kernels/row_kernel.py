@@ -437,10 +437,6 @@ class RowKernel:
         """A full-level view as a row part and a column part."""
         return split(view, self.space.rows, self.space.columns)
 
-    def held_for_run(self, load: Load) -> str:
-        """A function of the column for what neighbouring columns share; mostly each reads it."""
-        return ""
-
     def turned_store(self, store: Store, stream: bool) -> Turned | None:
         """How a result is written through a tile; mostly it is not."""
         return None

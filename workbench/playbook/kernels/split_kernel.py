@@ -52,7 +52,7 @@ def split_kernel(
     rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
     partials = Partials(shared)
     joint = _together(shared, kernel, names, name)
-    arrived = names.new(f"{name}_arrived")
+    arrived = Names([*site.program.buffers, *site.partials]).new(f"{name}_arrived")
     in_turns = replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch))
     ahead = _ahead(in_turns, kernel, names.new(f"{name}_in_turns"), arrived)
     constant = rows.number is not None and columns.number is not None

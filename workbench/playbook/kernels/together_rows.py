@@ -10,7 +10,6 @@ from dataclasses import replace
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook.analysis.row_passes import Accumulator, RowSpace, passes_of, waiting_loads
-from workbench.playbook.ir.expr import Load
 from workbench.playbook.ir.program import Buffer, Kernel, Program
 from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block
 from workbench.playbook.kernels.next_piece import KeptPiece
@@ -20,16 +19,12 @@ from workbench.playbook.kernels.together_kernel import Together, TogetherKernel,
 from workbench.playbook.kernels.waits import Waits
 from workbench.playbook.schedules.fitting import Cases, RowShape
 from workbench.playbook.schedules.schedule import Schedule, split_from, split_team, split_threads
-from workbench.playbook.text.indexing import index_text, run_of
 
 GROUPS = "{groups}"
 """Teams of blocks, as the grid calls them before the plan has a name for them."""
 _BESIDE, _MOST_THREADS = 3, 2048
 """Blocks of a multiprocessor, each of another team as a rule; and its threads. 896 rows of 8.4 MB take an
 H100 6.2 ms with two blocks that keep pieces in registers, 5.6 with three and shared memory; a copy 5.0."""
-BESIDE_PIECE = 2816
-"""Bytes of shared memory that a block needs beside its piece: 1024 of the card's own, and what its reductions
-keep. A row of 2^20 floats has 56 pieces so, and seven teams."""
 
 
 def blocks_of(threads: int) -> int:
@@ -37,9 +32,17 @@ def blocks_of(threads: int) -> int:
     return min(_BESIDE, _MOST_THREADS // threads)
 
 
+def beside_piece(threads: int) -> int:
+    """Bytes of shared memory that a block needs beside its piece: 1024 of the card's own, and what its
+    reductions keep, which grows with its warps. A row of 2^20 floats has 56 pieces so, and seven teams."""
+    return 1024 + 1792 * max(1, threads // 512)
+
+
 def most_of_turn(target: Target, threads: int, bytes_a_column: int) -> int:
     """Columns that a block keeps."""
-    return (target.shared_bytes_per_sm // blocks_of(threads) - BESIDE_PIECE) // (8 * bytes_a_column) * 8
+    return (
+        (target.shared_bytes_per_sm // blocks_of(threads) - beside_piece(threads)) // (8 * bytes_a_column) * 8
+    )
 
 
 def in_turns(
@@ -50,6 +53,8 @@ def in_turns(
     if not asked or not bytes_a_column or split_team(schedule) != "block" or columns <= split_from(schedule):
         return None
     threads = split_threads(schedule)
+    if target.threads_per_sm < threads * blocks_of(threads):
+        return None
     blocks = target.sm_count * blocks_of(threads)
     at_once = blocks // -(-columns // most_of_turn(target, threads, bytes_a_column))
     if not 1 < at_once < rows:
@@ -97,7 +102,6 @@ class TogetherRowsKernel(TogetherKernel):
         self.in_part = False
         self.waits = Waits("reread", self.frame.vector)
         self.words = None
-        self._of_runs: dict[int, str] = {}
         self.arrived = arrived
         self.met = 0
         self.meetings = sum(bool(step.accumulators) for step in self.passes)
@@ -141,34 +145,6 @@ class TogetherRowsKernel(TogetherKernel):
     def _at(self, part: str) -> str:
         """Parts of a row lie together."""
         return f"row * pieces + {part}"
-
-    def held_for_run(self, load: Load) -> str:
-        """What long runs of columns share, such as a weight a channel, is read before the blocks meet.
-
-        A piece that is no longer than a run has two at most. Behind a copy that is on its way no read is
-        moved up, and each step would wait for its own.
-        """
-        row_part, column_part = self.split(load.view)
-        run = run_of(column_part)
-        if load.lookups or run.is_one:
-            return ""
-        if load.serial not in self._of_runs:
-            name = self._of_runs[load.serial] = self.frame.names.new(f"{load.buffer}_of_run")
-            size, ctype = self.frame.macros.text(run), self.frame.element_type(load.buffer)
-            row = self.row_pointer(load.buffer, row_part)
-            first, last, own = (
-                f"{row}[{index_text(column_part, at, self.frame.macros).code}]"
-                for at in ("(begin < end ? begin : end - 1)", "(end - 1)", "column")
-            )
-            chosen = f"column < (begin / {size} + 1) * {size} ? {name}_1 : {name}_2"
-            self._pointer_lines += [
-                f"// A piece has two runs of {size} columns at most, unless they are shorter than it.",
-                f"const {ctype} {name}_1 = {first}, {name}_2 = {last};",
-                f"const auto {name} = [&](int column) {{",
-                f"    return {size} < PIECE ? {own} : {chosen};",
-                "};",
-            ]
-        return self._of_runs[load.serial]
 
     def _piece(self) -> list[str]:
         columns = self.frame.macros.text(self.space.columns)

@@ -98,10 +98,26 @@ def looked_again(look: Callable[[], float], time_us: float, options: ClockOption
     """
     best = look()
     for _ in range(LOOKS - 1):
-        if abs(best - time_us) <= tolerance_us(time_us, best, options):
+        if best > 0 and abs(best - time_us) <= tolerance_us(time_us, best, options):
             break
-        best = min(best, look(), key=lambda seen: abs(seen - time_us))
+        best = nearer(best, look(), time_us)
     return best
+
+
+def nearer(one: float, other: float, time_us: float) -> float:
+    """The look that agrees better; one that says nothing, which is 0, is no look."""
+    told = [seen for seen in (one, other) if seen > 0]
+    return min(told, key=lambda seen: abs(seen - time_us), default=0.0)
+
+
+def wall_us(
+    lane: Lane, act: Act, time_us: float, samples: int, options: ClockOptions, now: Callable[[], float]
+) -> float:
+    """One look at the wall clock, less what a call takes longer in a row of them; 0 where it says nothing."""
+    seen = slope_us(lane, act, time_us, samples, now)
+    if seen - time_us > tolerance_us(time_us, seen, options):
+        seen -= slower_us(lane, act, time_us)
+    return seen
 
 
 def usable(host_us: float, time_us: float, flush_us: float) -> bool:

@@ -157,6 +157,7 @@ class _Run:
             crosschecks=checks,
             conditions=taken.conditions,
             suspicion=suspicion(time_us, checks, self.setting.physics, self.options, self.disturbed),
+            disturbed=self.disturbed,
         )
         return Timing(time_us, measured, raw, self.options, 0.0, wrong)
 
@@ -245,13 +246,13 @@ class _Run:
         if disagreement(time_us, [(SLOPE, seen)], self.options):
             seen -= crosscheck.slower_us(self.lane, act, time_us)
         if not paced and disagreement(time_us, [(SLOPE, seen)], self.options):
-            seen = self._undisturbed(look, seen, time_us, taken)
+            seen = self._undisturbed(seen, time_us, taken)
         # By what was seen, not by what is claimed: a short time must not be what keeps the wall clock away.
         if not paced or crosscheck.usable(host_us, seen, flush_us):
             found.append((SLOPE, seen))
         return crosscheck.believed(found)
 
-    def _undisturbed(self, look: Callable[[], float], seen: float, time_us: float, taken: Taken) -> float:
+    def _undisturbed(self, seen: float, time_us: float, taken: Taken) -> float:
         """The wall clock once more when a baseline's clocks agree again, if they do not now.
 
         A baseline's work ends when it seems to. Where the wall clock sees more than the device of it as well,
@@ -262,17 +263,21 @@ class _Run:
         rival = next(iter(taken.raw.rivals), None)
         if rival is None:
             return seen
-        theirs_us, samples = statistics.median(rival.medians), self.options.checks_at(time_us)
-        also = ""
+        theirs_us, also = statistics.median(rival.medians), ""
         for pause_s in (*PAUSES_S, 0.0):
-            act = self.acts[rival.name]
-            theirs = crosscheck.slope_us(self.lane, act, theirs_us, samples, time.perf_counter)
+            theirs = self._wall_us(rival.name, theirs_us)
             if not disagreement(theirs_us, [(SLOPE, theirs)], self.options):
-                return min(seen, look(), key=lambda one: abs(one - time_us)) if also else seen
+                return crosscheck.nearer(seen, self._wall_us(KERNEL, time_us), time_us) if also else seen
             also = f"so do those of {rival.name} ({theirs_us:.1f} us, {theirs:.1f} us)"
             time.sleep(pause_s)
         self.disturbed = also
         return seen
+
+    def _wall_us(self, name: str, time_us: float) -> float:
+        samples = self.options.checks_at(time_us)
+        return crosscheck.wall_us(
+            self.lane, self.acts[name], time_us, samples, self.options, time.perf_counter
+        )
 
     def _steps(self) -> tuple[StepTime, ...]:
         """What each step of the plan takes, where there are several and CUPTI tells."""

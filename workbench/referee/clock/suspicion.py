@@ -30,7 +30,7 @@ def disagreement(time_us: float, crosschecks: Crosschecks, options: ClockOptions
     for name, other_us in crosschecks:
         if other_us - time_us > tolerance_us(time_us, other_us, options):
             why = "work may go on after the kernel seems to have ended"
-            if disturbed:
+            if disturbed and name == SLOPE:
                 why = f"{disturbed}: something else keeps the machine busy, measure again without it"
             times = f"{time_us:.1f} us on the device, {other_us:.1f} us by {name}"
             return f"the clocks disagree: {times}; {why}"

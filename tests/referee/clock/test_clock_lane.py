@@ -14,7 +14,7 @@ from workbench.referee.clock.lane import CuptiSampler, EventSampler, LostRecords
 from workbench.referee.clock.measure import MOST_ADDED_US, Setting, measure
 from workbench.referee.clock.options import INTERACTIVE, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes, Track
-from workbench.referee.clock.suspicion import EVENTS, SLOPE, beyond_physics, disagreement
+from workbench.referee.clock.suspicion import EVENTS, SLOPE, beyond_physics, disagreement, suspicion
 from workbench.referee.clock.taking import Turn
 
 OPTIONS = INTERACTIVE.model_copy(update={"resamples": 100})
@@ -225,6 +225,8 @@ def test_one_interrupted_look_is_looked_at_again_and_persistent_ones_are_not_exc
     looks = iter([135.0, 101.0, 500.0])
     assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 101.0
     assert looked_again(lambda: 160.0, 100.0, OPTIONS) == 160.0
+    nothing = iter([250.0, 0.0, 250.0])
+    assert looked_again(lambda: next(nothing), 100.0, OPTIONS) == 250.0, "where the host sets the pace"
     looks = iter([-70.0, 190.0, 130.0])
     assert looked_again(lambda: next(looks), 100.0, OPTIONS) == 130.0
 
@@ -365,6 +367,8 @@ def test_where_a_baselines_clocks_disagree_as_well_it_is_not_the_kernel(
     found = measure("8", beside_others(KERNEL), {"eager": beside_others("eager")}, OPTIONS).measured
     assert words in found.suspicion and ("disagree" in found.suspicion) is bool(words)
     assert "work may go on" not in found.suspicion and 0 < len(paused) <= looks
+    again = suspicion(80.0, found.crosschecks, Physics(), OPTIONS, found.disturbed)
+    assert again == found.suspicion, "a receipt is derived again from what it holds"
 
 
 def test_where_a_baseline_is_quiet_it_is_the_kernel(lane: FakeLane, monkeypatch: pytest.MonkeyPatch) -> None:

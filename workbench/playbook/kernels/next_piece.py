@@ -72,7 +72,7 @@ class KeptPiece(NextPiece):
         return [
             *self._storage("The piece of a row is", "PIECE"),
             *fetch,
-            *block(head, ["fetch_step(blockIdx.y, col);"]),
+            *block(head, [f"fetch_step({first_row}, col);"]),
             "__pipeline_commit();",
         ]
 

@@ -40,9 +40,8 @@ def beside_piece(threads: int) -> int:
 
 def most_of_turn(target: Target, threads: int, bytes_a_column: int) -> int:
     """Columns that a block keeps."""
-    return (
-        (target.shared_bytes_per_sm // blocks_of(threads) - beside_piece(threads)) // (8 * bytes_a_column) * 8
-    )
+    room = target.shared_bytes_per_sm // blocks_of(threads) - beside_piece(threads)
+    return room // (8 * bytes_a_column) * 8
 
 
 def in_turns(

@@ -352,7 +352,7 @@ class PlanText:
         return [*lines, *self._at_once(program, split)]
 
     def _in_turns(self, program: Program, split: SplitText) -> list[str]:
-        """More rows than the card holds at a time, by teams of blocks; fewer, or on a small card, all at once."""
+        """More rows than the card holds at a time, by teams; fewer, or on a small card, all at once."""
         assert split.ahead is not None
         rows, columns = self.size(split.rows), self.size(split.columns)
         at_once, groups = self._names.new("at_once"), self._names.new("groups")

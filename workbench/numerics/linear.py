@@ -84,9 +84,8 @@ def plus(x: Tracked, y: Tracked, dtype: DType, count: int) -> Tracked:
     return rounded(value, own, (x.independent.expand(value.shape), shared), dtype)
 
 
-PRODUCTS = frozenset(
-    ("mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "linear", "convolution", "_addmm_activation")
-)
+PRODUCTS = frozenset(("mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "linear", "convolution"))
+"""Operations whose results are sums of products of two tensors, with at most a bias besides."""
 
 
 def convolution(

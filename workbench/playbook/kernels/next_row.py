@@ -43,6 +43,7 @@ class NextRow:
     """Loads of a row kernel that are copied a row ahead; empty where there is nothing to copy."""
 
     meanwhile = "while this one is computed from registers"
+    """How the comment on its storage goes on."""
 
     def __init__(self, frame: Frame, space: RowSpace, waiting: list[Waiting]) -> None:
         self._frame = frame

@@ -22,7 +22,7 @@ from workbench.playbook.kernels.together_kernel import (
     fits_together,
     together_kernel,
 )
-from workbench.playbook.kernels.together_rows import any_in_turns, bytes_in_turns, rows_kernel
+from workbench.playbook.kernels.together_rows import InTurns, any_in_turns, bytes_in_turns, rows_kernel
 from workbench.playbook.kernels.words_kernel import WordsKernel
 from workbench.playbook.schedules.schedule import (
     LEAST_PIECE,
@@ -85,7 +85,7 @@ def split_kernel(
     if joint is not None:
         found = replace(found, together=joint.text, most_of_a_piece=joint.most, met=joint.partials)
     if ahead is not None:
-        found = replace(found, ahead=ahead.text, bytes_ahead=ahead.most, met_ahead=ahead.partials)
+        found = replace(found, ahead=ahead.text, bytes_ahead=ahead.bytes_a_column, met_ahead=ahead.partials)
         found = replace(found, arrived=arrived, meetings=ahead.meetings)
     return found
 
@@ -110,7 +110,7 @@ def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together |
     return together_kernel(site, kernel, names.new(f"{name}_together"), kind)
 
 
-def _ahead(site: Site, kernel: Kernel, name: str, arrived: str) -> Together | None:
+def _ahead(site: Site, kernel: Kernel, name: str, arrived: str) -> InTurns | None:
     """The one launch of blocks that take the rows in turns, where some declared rows do."""
     space = RowSpace(site.program.pool, kernel)
     shape = row_shape(space, passes_of(space, kernel, single_pass=True))

@@ -95,11 +95,9 @@ class Together:
 
     text: KernelText
     most: int
-    """Columns of a piece; where rows take turns, bytes of a column."""
+    """Columns of a piece."""
     partials: tuple[tuple[str, str], ...]
     """Buffers of partial results: name and type."""
-    meetings: int = 0
-    """Of a row, where rows take turns."""
 
 
 class TogetherKernel(FetchingKernel, SplitKernel):

@@ -6,7 +6,7 @@ each other. While one team does, the others load and store; the next row follows
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook.analysis.row_passes import Accumulator, RowSpace, passes_of, waiting_loads
@@ -15,7 +15,7 @@ from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, blo
 from workbench.playbook.kernels.next_piece import KeptPiece
 from workbench.playbook.kernels.next_row import copied_ahead
 from workbench.playbook.kernels.split_launch import Partials
-from workbench.playbook.kernels.together_kernel import Together, TogetherKernel, together
+from workbench.playbook.kernels.together_kernel import TogetherKernel, together
 from workbench.playbook.kernels.waits import Waits
 from workbench.playbook.schedules.fitting import Cases, RowShape
 from workbench.playbook.schedules.schedule import Schedule, split_from, split_team, split_threads
@@ -87,6 +87,19 @@ def ahead_of(schedule: Schedule) -> Schedule:
     return replace(own, prefetch=True, promised=blocks_of(threads) * threads)
 
 
+@dataclass(frozen=True)
+class InTurns:
+    """The one launch."""
+
+    text: KernelText
+    bytes_a_column: int
+    """That a block keeps."""
+    partials: tuple[tuple[str, str], ...]
+    """Buffers of partial results: name and type."""
+    meetings: int
+    """Of a row: counters that it needs."""
+
+
 class TogetherRowsKernel(TogetherKernel):
     """The one launch, whose teams go on to the next row."""
 
@@ -100,7 +113,6 @@ class TogetherRowsKernel(TogetherKernel):
         super().__init__(site, kernel, name, partials, vector)
         self.in_part = False
         self.waits = Waits("reread", self.frame.vector)
-        self.words = None
         self.arrived = arrived
         self.met = 0
         self.meetings = sum(bool(step.accumulators) for step in self.passes)
@@ -156,7 +168,7 @@ class TogetherRowsKernel(TogetherKernel):
         ]
 
 
-def rows_kernel(site: Site, kernel: Kernel, name: str, arrived: str) -> Together | None:
+def rows_kernel(site: Site, kernel: Kernel, name: str, arrived: str) -> InTurns | None:
     """The kernel, with vectors where sizes allow them; None where nothing can be copied ahead."""
     site = replace(site, schedule=ahead_of(site.schedule))
     site.partials[arrived] = Buffer(arrived, "i32", (), "partial")
@@ -168,4 +180,4 @@ def rows_kernel(site: Site, kernel: Kernel, name: str, arrived: str) -> Together
     if text.width is not None and not text.width.is_possible:
         found = TogetherRowsKernel(site, kernel, name, partials, arrived, vector=False)
         text = found.text()
-    return Together(text, found.next_row.bytes_a_column, partials.all, found.meetings)
+    return InTurns(text, found.next_row.bytes_a_column, partials.all, found.meetings)

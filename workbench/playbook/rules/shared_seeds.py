@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from workbench.model import H100, Problem, Target, Vector
-from workbench.playbook.kernels.together_rows import any_in_turns
+from workbench.model import Problem, Target, Vector
 from workbench.playbook.rules.seeds import times_of, unlike
 from workbench.playbook.schedules.fitting import clustered_part
 from workbench.playbook.schedules.schedule import schedule_of
@@ -83,15 +82,9 @@ def _meets_once(vector: Vector) -> bool:
 def taking_turns(problem: Problem) -> list[Vector]:
     """Rows one after the other, or a few at a time, each shared by many blocks: the next one on its way."""
     ahead = (("grid_split", "on"), ("prefetch", "on"), ("row_cache", "shared"), ("split_join", "grid"))
-    traits = traits_of(problem)
-    own = (("block_size", "512"), ("single_pass", "on"), ("vector_width", traits.widest))
+    own = (("block_size", "512"), ("single_pass", "on"), ("vector_width", traits_of(problem).widest))
     vector = settled(problem, (*ahead, *own))
-    schedule = schedule_of(vector)
-    turns = any(
-        any_in_turns(schedule, H100, row.joint, row.bytes_in_turns, traits.declared_cases)
-        for row in traits.rows
-    )
-    return [vector] if turns else []
+    return [vector] if dict(vector).get("prefetch") == "on" else []
 
 
 def _one_row_ahead(problem: Problem, structures: list[Vector], target: Target) -> list[Vector]:

@@ -428,8 +428,16 @@ def row_traits(program: Program, kernel: Kernel) -> RowTraits:
     joins = bool(passes) and all(step.accumulators for step in passes)
     bundles = bundles_of(space, passes) or bundles_of(space, joint)
     late = bool(early_loads(space, passes, waiting_loads(space, passes)))
-    found = RowTraits(row_shape(space, passes), len(passes), len(joint), once, bundles, joins, late)
-    return replace(found, bytes_in_turns=bytes_in_turns(program, kernel))
+    return RowTraits(
+        shape=row_shape(space, passes),
+        passes=len(passes),
+        joint_passes=len(joint),
+        joint=once,
+        bundles=bundles,
+        ends_joining=joins,
+        late=late,
+        bytes_in_turns=bytes_in_turns(program, kernel),
+    )
 
 
 def _narrowest(program: Program, kernels: list[Kernel]) -> int:

@@ -29,7 +29,7 @@ _CPP = frozenset(
     across_lines load_group load_if add_several
     idle there across at join_groups tell heard heard_before ask hear whole said row_told blocks pieces part
     add_vector quotient over over_shared usual_scale store_at join_groups_each load_within store_within
-    meet column PIECE
+    meet PIECE
     BLOCKS WHOLE item first_row next_row of_row fetch_step cluster ticket drawn turn clusters after_next
     cluster_meet has_row base_row fast_erf
     load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC exp_below take_vector

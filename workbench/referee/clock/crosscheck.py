@@ -110,16 +110,6 @@ def nearer(one: float, other: float, time_us: float) -> float:
     return min(told, key=lambda seen: abs(seen - time_us), default=0.0)
 
 
-def wall_us(
-    lane: Lane, act: Act, time_us: float, samples: int, options: ClockOptions, now: Callable[[], float]
-) -> float:
-    """One look at the wall clock, less what a call takes longer in a row of them; 0 where it says nothing."""
-    seen = slope_us(lane, act, time_us, samples, now)
-    if seen - time_us > tolerance_us(time_us, seen, options):
-        seen -= slower_us(lane, act, time_us)
-    return seen
-
-
 def usable(host_us: float, time_us: float, flush_us: float) -> bool:
     """False where the host, not the device, sets the pace of a row of calls."""
     return 1.2 * host_us < time_us + flush_us

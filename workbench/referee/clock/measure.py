@@ -243,8 +243,7 @@ class _Run:
         look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
         paced = not crosscheck.usable(host_us, time_us, flush_us)
         seen = look() if paced else crosscheck.looked_again(look, time_us, self.options)
-        if disagreement(time_us, [(SLOPE, seen)], self.options):
-            seen -= crosscheck.slower_us(self.lane, act, time_us)
+        seen = self._less_heat(seen, act, time_us)
         if not paced and disagreement(time_us, [(SLOPE, seen)], self.options):
             seen = self._undisturbed(seen, time_us, taken)
         # By what was seen, not by what is claimed: a short time must not be what keeps the wall clock away.
@@ -274,10 +273,15 @@ class _Run:
         return seen
 
     def _wall_us(self, name: str, time_us: float) -> float:
-        samples = self.options.checks_at(time_us)
-        return crosscheck.wall_us(
-            self.lane, self.acts[name], time_us, samples, self.options, time.perf_counter
-        )
+        samples, act = self.options.checks_at(time_us), self.acts[name]
+        seen = crosscheck.slope_us(self.lane, act, time_us, samples, time.perf_counter)
+        return self._less_heat(seen, act, time_us)
+
+    def _less_heat(self, seen: float, act: Act, time_us: float) -> float:
+        """Less what a call takes longer in a row of calls, where the clocks disagree."""
+        if not disagreement(time_us, [(SLOPE, seen)], self.options):
+            return seen
+        return seen - crosscheck.slower_us(self.lane, act, time_us)
 
     def _steps(self) -> tuple[StepTime, ...]:
         """What each step of the plan takes, where there are several and CUPTI tells."""

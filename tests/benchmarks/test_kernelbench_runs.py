@@ -147,7 +147,7 @@ def test_who_gives_up_waiting_for_all_turns_gives_back_those_it_had() -> None:
         ends.set()
         await asyncio.gather(first, large, return_exceptions=True)
         for alone in (False, True):
-            await asyncio.wait_for(takes(turns, alone, ends), timeout=5)
+            await asyncio.wait_for(takes(turns, alone, ends), timeout=60)
 
     asyncio.run(all_of())
 

@@ -5,7 +5,7 @@ const { chromium } = require("playwright-core");
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 const [, , url, shots] = process.argv;
-const PATIENCE_MS = 120000;
+const PATIENCE_MS = 300000;
 let failed = 0;
 
 function check(name, good, seen = "") {

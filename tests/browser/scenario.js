@@ -8,7 +8,7 @@ const { chromium } = require("playwright-core");
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 const [, , url, shots, hold, theme, subshells, app = "lab"] = process.argv;
-const PATIENCE_MS = 120000; // for machines that do much else; a finding itself takes a moment
+const PATIENCE_MS = 300000; // for machines that do much else; a finding itself takes a moment
 const RELOAD_MS = 40000; // until a page is loaded once more
 const begun = Date.now();
 let failed = 0;

@@ -28,10 +28,11 @@ c.IdentityProvider.token = ""
 c.LabApp.expose_app_in_browser = True
 c.JupyterNotebookApp.expose_app_in_browser = True
 """
-START_S = 240
+START_S = 480
 END_S = 2
 """A server whose kernel still has a session waits for it, and is killed: twenty seconds were never enough."""
-LIMIT_S = 540
+LIMIT_S = 840
+"""For a browser's whole part; below what any test may take, so that what was found until then is told."""
 HOLD = "hold"
 """Beside the served folder, not in it: Lab asks about a file that goes while it lists them."""
 
@@ -138,7 +139,6 @@ def _steer(url: str, shots: Path, *how: str) -> None:
 
 @pytest.mark.many(2)
 @pytest.mark.browser
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("theme", "subshells"),
     [
@@ -155,7 +155,6 @@ def test_a_person_steers_a_session(
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(600)
 @pytest.mark.xdist_group("notebook")
 def test_notebook_7_with_ipykernel_6(serve: Callable[[str, str], str], tmp_path: Path) -> None:
     if reason := missing():

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_browser import HERE, environment, missing, served
+from test_browser import HERE, LIMIT_S, environment, missing, served
 
 OPERATION = """\
 import torch
@@ -21,7 +21,6 @@ FINDINGS = 14
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(300)
 @pytest.mark.xdist_group("light")
 def test_a_kernel_by_hand_from_a_command_to_its_verdict(tmp_path: Path) -> None:
     if reason := missing():
@@ -34,7 +33,7 @@ def test_a_kernel_by_hand_from_a_command_to_its_verdict(tmp_path: Path) -> None:
         nbformat.write(made, tmp_path / "root" / "kernel.ipynb")  # type: ignore[no-untyped-call]
         shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
         command = ["node", str(HERE / "extension.js"), url, shots]
-        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=280)
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("ok ") == FINDINGS

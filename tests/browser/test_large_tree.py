@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from story import card, large_tree
-from test_browser import HERE, environment, missing
+from test_browser import HERE, LIMIT_S, environment, missing
 
 from workbench.events import BranchApproved, BranchProposed, StageEntered
 from workbench.model import Branch, BranchId
@@ -52,7 +52,7 @@ def test_five_hundred_branches(tmp_path: Path) -> None:
     (tmp_path / "data.json").write_text(json.dumps(panel_data(500)))
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
     command = ["node", str(HERE / "large.js"), str(tmp_path / "data.json"), str(STATIC / SCRIPT), shots]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("ok ") == 5

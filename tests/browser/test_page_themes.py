@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import story
-from test_browser import HERE, environment, missing
+from test_browser import HERE, LIMIT_S, environment, missing
 
 from workbench.views.page import to_page
 
@@ -17,7 +17,6 @@ BRANCHES = ("b4", "b5", "b3")
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(600)
 @pytest.mark.xdist_group("pages")
 def test_every_tab_can_be_read_by_everybody(tmp_path: Path) -> None:
     if reason := missing():
@@ -28,7 +27,7 @@ def test_every_tab_can_be_read_by_everybody(tmp_path: Path) -> None:
     page.write_text(to_page(story.tree()), encoding="utf-8")
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
     command = ["node", str(HERE / "page.js"), shots, str(page), *BRANCHES]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=540)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("ok ") == 8

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import story
-from test_browser import HERE, environment, missing
+from test_browser import HERE, LIMIT_S, environment, missing
 
 from workbench.events import EVENT
 
@@ -36,13 +36,13 @@ def test_a_saved_panel_is_drawn(tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_text("".join(lines))
     cell = nbformat.v4.new_code_cell(CELL.format(folder=str(tmp_path)))  # type: ignore[no-untyped-call]
     made: Any = nbformat.v4.new_notebook(cells=[cell])  # type: ignore[no-untyped-call]
-    NotebookClient(made, timeout=120, kernel_name="python3", store_widget_state=True).execute()
+    NotebookClient(made, timeout=LIMIT_S, kernel_name="python3", store_widget_state=True).execute()
     state = tmp_path / "state.json"
     state.write_text(json.dumps({"state": made.metadata.widgets[STATE], "outputs": made.cells[0].outputs}))
     anywidget = Path(sys.prefix) / "share" / "jupyter" / "nbextensions" / "anywidget" / "index.js"
     shots = os.environ.get("WORKBENCH_SHOTS", str(tmp_path))
     command = ["node", str(HERE / "vscode.js"), str(state), str(WIDGETS), str(REQUIRE), str(anywidget), shots]
-    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
     print(done.stdout, done.stderr)
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("ok ") == 3

@@ -11,7 +11,7 @@ from workbench.errors import DeviceError
 from workbench.model import Case, Problem
 
 SECOND = PROBLEM.model_copy(update={"name": "other"})
-PATIENCE_S = 20.0
+PATIENCE_S = 300.0
 
 
 class Timer:

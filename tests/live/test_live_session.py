@@ -23,7 +23,7 @@ from workbench.problem.capture import read_cell
 from workbench.session import Session, opening, read_tree
 from workbench.tree import Tree
 
-LIMIT_S = 30.0
+LIMIT_S = 300.0
 
 
 @pytest.fixture

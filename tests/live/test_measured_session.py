@@ -20,7 +20,7 @@ from workbench.session import read_tree
 from workbench.tree import Tree
 from workbench.views.speed import speed_json
 
-LIMIT_S = 120.0
+LIMIT_S = 300.0
 SMALL = SOFTMAX.model_copy(
     update={"cases": (Case(label="8x64", sizes=(("s0", 8), ("s1", 64)), origin="declared"),)}
 )

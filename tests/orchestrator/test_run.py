@@ -48,7 +48,7 @@ async def until(session: Session, seen: Callable[[Tree], bool]) -> None:
 
     unsubscribe = session.subscribe(look)
     try:
-        await asyncio.wait_for(there.wait(), timeout=30)
+        await asyncio.wait_for(there.wait(), timeout=300)
     finally:
         unsubscribe()
 
@@ -70,7 +70,7 @@ def play(
     async def both(session: Session) -> None:
         task = asyncio.create_task(run(session, team, device, **given))  # type: ignore[arg-type]
         await story(session, task)
-        await asyncio.wait_for(task, timeout=30)
+        await asyncio.wait_for(task, timeout=300)
 
     with Session.create(folder, opened(**how)) as session:
         asyncio.run(both(session))

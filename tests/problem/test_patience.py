@@ -8,7 +8,7 @@ from workbench.problem import patience
 from workbench.problem.patience import Patience, TookTooLong
 
 # The suite's own clock uses the same signal as the module under test.
-pytestmark = pytest.mark.timeout(60, method="thread")
+pytestmark = pytest.mark.timeout(300, method="thread")
 ENDLESS = compile("\nn = 0\nwhile True:\n    n += 1\n", "<cell>", "exec")
 
 

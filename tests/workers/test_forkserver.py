@@ -221,7 +221,7 @@ def test_no_signal_to_the_server(server: ForkServer) -> None:
 @pytest.mark.parametrize("allowed", [True, False])
 def test_network_only_where_allowed(server: ForkServer, allowed: bool) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as thread:
-        listener.settimeout(10)
+        listener.settimeout(60)
         port = str(listener.getsockname()[1]).encode()
         answer = thread.submit(run, server, "connect", port, Limits(network=allowed))
         if allowed:

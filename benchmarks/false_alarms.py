@@ -30,7 +30,7 @@ from workbench.referee.judge import judge  # noqa: E402
 from workbench.referee.options import JudgeOptions  # noqa: E402
 
 SEEDS = 5
-OPTIONS = JudgeOptions(wall_s=300.0)
+OPTIONS = JudgeOptions(cpu_s=600)
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ from workbench.referee.options import JudgeOptions  # noqa: E402
 DEADLINE_S = 15.0
 PATIENCE_S = 90.0
 """NVRTC has a minute of its own; beyond that and the deadline an input counts as a hang."""
-OPTIONS = JudgeOptions(kinds=("normal", "special values"), wall_s=DEADLINE_S)
+OPTIONS = JudgeOptions(kinds=("normal", "special values"), wall_s=DEADLINE_S, cpu_s=int(2 * DEADLINE_S))
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 PYTHON_FAULT = re.compile(r"^\w+(Error|Exception|Iteration)\b")
 NASTY = (

@@ -173,7 +173,8 @@ def device_of(given: argparse.Namespace) -> Any:
     if given.device == "emulator":
         from workbench.devices.emulator import EmulatorDevice
 
-        return EmulatorDevice(options=JudgeOptions(wall_s=10 * given.each), parallel=1)
+        options = JudgeOptions(wall_s=10 * given.each, cpu_s=int(20 * given.each))
+        return EmulatorDevice(options=options, parallel=1)
     from workbench.devices.cards import probed, usable
     from workbench.devices.cuda import CudaDevice
     from workbench.referee.gpu_judge import GpuOptions

@@ -42,7 +42,7 @@ from workbench.referee.judge import judge  # noqa: E402
 from workbench.referee.options import JudgeOptions  # noqa: E402
 
 BATCH = 6
-OPTIONS = JudgeOptions(seed=1, wall_s=120.0)
+OPTIONS = JudgeOptions(seed=1)
 Row = dict[str, Any]
 
 

@@ -235,7 +235,7 @@ def native(folder: Path) -> None:
             r"#include <(?:torch|ATen|vector|cuda)[^>]*>\n", "", text[: HOST.search(text).start()]
         )
         problem = open_problem(read_file(pair / "problem.py", "Model"))
-        found = judged(problem, Kernel(source=f"/* plan\n{plan}*/\n{device}"), H100, JudgeOptions(wall_s=240),
+        found = judged(problem, Kernel(source=f"/* plan\n{plan}*/\n{device}"), H100, JudgeOptions(cpu_s=480),
                        lambda stage: None)  # fmt: skip
         reason = verdict_message(found.outcome)
         print(task, found.outcome.kind, reason, flush=True)

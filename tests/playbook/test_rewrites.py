@@ -149,7 +149,7 @@ def test_a_rewrite_is_on_the_card_and_passes_the_referee(name: str) -> None:
     card = next(card for card in seed_vectors(problem, H100, 2) if TITLES[name, "on"] in card.fix)
     assert card.vector is not None
     draft = generate(problem, card.vector)
-    evaluation = judge(problem, draft.kernel, H100, JudgeOptions(wall_s=60), lambda stage: None)
+    evaluation = judge(problem, draft.kernel, H100, JudgeOptions(), lambda stage: None)
     assert evaluation.outcome == Passed()
 
 

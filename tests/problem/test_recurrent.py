@@ -101,7 +101,7 @@ def test_what_follows_a_layer_is_a_kernel_and_is_judged() -> None:
     vector = next(c.vector for c in seed_vectors(problem, H100, count=4) if ("fusion", "all") in c.vector)
     source = generate(problem, vector).kernel.source
     assert source.count('"aten.lstm.input"') == 1 and "__global__" in source
-    options = JudgeOptions(seed=1, kinds=("normal",), races=False, wall_s=120)
+    options = JudgeOptions(seed=1, kinds=("normal",), races=False)
     right = judge(problem, Kernel(source=source), H100, options, lambda stage: None)
     assert right.passed, right.outcome
     assert 0.0 < (right.worst_ratio or 0.0) < 0.5

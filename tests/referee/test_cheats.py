@@ -23,7 +23,7 @@ AT_ONCE = 2
 
 
 def judged(file: CheatFile) -> Evaluation:
-    return judge(file.problem, file.kernel, H100, JudgeOptions(wall_s=120), lambda stage: None)
+    return judge(file.problem, file.kernel, H100, JudgeOptions(), lambda stage: None)
 
 
 @pytest.fixture(scope="module")

@@ -59,7 +59,7 @@ __global__ void pieces(const float* x, float* parts, float* y, int first, int ro
 def judged(old: str = "", new: str = "") -> Evaluation:
     assert old in RIGHT
     kernel = Kernel(source=RIGHT.replace(old, new) if old else RIGHT)
-    return judge(PROBLEM, kernel, H100, JudgeOptions(wall_s=120, kinds=("normal",)), lambda stage: None)
+    return judge(PROBLEM, kernel, H100, JudgeOptions(kinds=("normal",)), lambda stage: None)
 
 
 def test_blocks_that_wait_for_one_another_may_be_right() -> None:

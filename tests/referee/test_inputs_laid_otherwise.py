@@ -41,7 +41,7 @@ ROWS_APART = (Layout(tensor="x", order=(0, 1), gaps=(0,)),)
 
 
 def judged(source: str, problem: Problem = FEW) -> Evaluation:
-    return judge(problem, Kernel(source=source), H100, JudgeOptions(wall_s=120), lambda stage: None)
+    return judge(problem, Kernel(source=source), H100, JudgeOptions(), lambda stage: None)
 
 
 def test_a_kernel_that_takes_every_input_for_row_major_is_wrong() -> None:

@@ -30,7 +30,7 @@ from workbench.referee.options import JudgeOptions
 from workbench.referee.protocol import LEAST_ROOM
 from workbench.workers import Raised, Result, torch_ready
 
-QUICK = JudgeOptions(wall_s=120)
+QUICK = JudgeOptions()
 LABELS = {p.label for p in PROBLEM.proofs} | {"4x128 unaligned"}
 
 
@@ -196,7 +196,7 @@ __global__ void softmax4(const float* x, float* y, int cols) {
 
 
 def test_vectors_at_addresses_nobody_promised_are_a_hazard() -> None:
-    narrow = JudgeOptions(wall_s=120, kinds=("normal",))
+    narrow = JudgeOptions(kinds=("normal",))
     outcome = judged(Kernel(source=COPY4), narrow).outcome
     assert isinstance(outcome, Hazard), outcome
     assert outcome.hazard == "misaligned"
@@ -228,7 +228,7 @@ __global__ void softmax(const float* x, float* y, int rows, int cols) {
 
 
 def test_a_grid_that_fits_the_card_must_go_round_again() -> None:
-    narrow = JudgeOptions(wall_s=120, kinds=("normal",))
+    narrow = JudgeOptions(kinds=("normal",))
     passed = judged(Kernel(source=ONE_ROUND), narrow)
     assert isinstance(passed.outcome, Passed), passed.outcome
     assert "33x33 on one multiprocessor" in {check.case for check in passed.checks}
@@ -253,7 +253,7 @@ def test_blocks_may_count_on_the_room_of_the_card_that_the_plan_is_for(source: s
 def test_a_race_is_told_as_the_cause_of_wrong_numbers_where_none_was_looked_for() -> None:
     """The typical case is traced in part only; it or a smaller one shows why its numbers are wrong."""
     source = RIGHT.replace("__syncthreads();", "")
-    options = JudgeOptions(seed=0, wall_s=60, kinds=("normal",), traced_threads=200)
+    options = JudgeOptions(seed=0, kinds=("normal",), traced_threads=200)
     typical = judged(Kernel(source=source), options.model_copy(update={"races": False})).outcome
     assert isinstance(typical, Mismatch), typical
     outcome = judged(Kernel(source=source), options).outcome
@@ -268,7 +268,7 @@ def test_a_race_is_told_as_the_cause_of_wrong_numbers_where_none_was_looked_for(
 )
 def test_special_values_are_met_whatever_the_seed(lost: str, value: str, seed: int) -> None:
     kernel = storing(STORE.replace("expf(row[i] - top) / sum", f"({lost} ? expf(row[i] - top) / sum : 0.0f)"))
-    outcome = judged(kernel, JudgeOptions(seed=seed, wall_s=60, kinds=("special values",))).outcome
+    outcome = judged(kernel, JudgeOptions(seed=seed, kinds=("special values",))).outcome
     assert isinstance(outcome, Mismatch), (value, outcome)
 
 
@@ -558,7 +558,7 @@ __global__ void divide(const float* x, const float* s, float* y, int cols) {
     }
 }
 """
-    narrow = JudgeOptions(wall_s=120, kinds=("normal", "scale 1e-3"))
+    narrow = JudgeOptions(kinds=("normal", "scale 1e-3"))
     evaluation = judged(Kernel(source=source), narrow)
     assert evaluation.outcome == Passed(deterministic=False)
     assert any("reverse order" in c.note for c in evaluation.checks)

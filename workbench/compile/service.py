@@ -27,7 +27,7 @@ Consts = tuple[tuple[str, str], ...]
 Instance = tuple[str, Consts]
 """A name expression such as ``softmax_rows<256>`` and the macros it is compiled under."""
 
-LIMITS = Limits(wall_s=60.0, cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
+LIMITS = Limits(cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
 WITHIN = 8
 """Kernels that these limits are for; of more, in one program, every one adds its part to time and memory."""
 

@@ -17,7 +17,7 @@ from workbench.workers import Died, Expired, Limits, Raised, Returned, torch_rea
 if TYPE_CHECKING:
     from torch import Tensor
 
-LIMITS = Limits(wall_s=60, cpu_s=240, memory_bytes=4 * 2**30)
+LIMITS = Limits(cpu_s=240, memory_bytes=4 * 2**30)
 FUNCTION = "workbench.live.kernel_child:call_in_child"
 
 

@@ -16,7 +16,7 @@ from workbench.model import Problem
 from workbench.problem.capture import Capture
 from workbench.workers import Conversation, Died, Expired, Limits, Raised, Result, Returned, torch_ready
 
-LIMITS = Limits(wall_s=180, cpu_s=360, memory_bytes=8 * 2**30)
+LIMITS = Limits(wall_s=900, cpu_s=360, memory_bytes=8 * 2**30)
 FUNCTION = "workbench.problem.opening:open_in_child"
 WARM = b""
 """Asks the worker to import what opening needs, and nothing else."""

@@ -291,7 +291,7 @@ class Judgement:
         )
         limits = Limits(
             wall_s=self.options.wall_s,
-            cpu_s=max(int(2 * self.options.wall_s), 1),
+            cpu_s=self.options.cpu_s,
             memory_bytes=self.options.memory_bytes,
         )
         result = self._asked(request.model_dump_json().encode(), limits)

@@ -27,8 +27,11 @@ class JudgeOptions(Value):
     """Kinds of input beside the person's own tensors."""
     races: bool = True
     """Look for races and for shared memory read before it was written."""
-    wall_s: float = 60.0
-    """Wall seconds for building and running all checks."""
+    cpu_s: int = 120
+    """Processor seconds for building and running all checks, of each process: that the machine does much else
+    is no fault of a kernel's."""
+    wall_s: float = 600.0
+    """Wall seconds for the same. Only what waits for ever, using no processor, should meet it."""
     memory_bytes: int = 3 * 2**30
     """Private memory of the process that runs the kernel."""
     most_elements: int = 2**22

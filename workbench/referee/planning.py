@@ -18,7 +18,7 @@ from workbench.problem.layout import dense_strides
 from workbench.referee.protocol import PlanAnswer, Planned, PlanRequest
 from workbench.workers import Limits, Returned, torch_ready
 
-LIMITS = Limits(wall_s=60.0, cpu_s=60)
+LIMITS = Limits()
 
 
 UNALIGNED = " unaligned"

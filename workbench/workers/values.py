@@ -10,8 +10,8 @@ from workbench.model import Value
 class Limits(Value):
     """What one call may use. Every figure is beyond what the fresh child already holds."""
 
-    wall_s: float = 60.0
-    """Wall seconds until the child and everything it started are killed."""
+    wall_s: float = 300.0
+    """Wall seconds until the child and everything it started are killed; for what waits without end."""
     cpu_s: int = 60
     """CPU seconds, summed over the threads of one process."""
     memory_bytes: int = 4 * 2**30

@@ -45,7 +45,7 @@ def of_three(t: Tensors) -> Tensor:
 
 def calls(graph: Graph) -> Counter[str]:
     products = ("mm", "bmm", "addmm", "scaled_dot_product_attention")
-    return Counter(name for node in graph.nodes if (name := node.op.split(".")[1]) in products)
+    return Counter(name for node in graph.nodes if (name := node.base_name) in products)
 
 
 @pytest.mark.many(3)

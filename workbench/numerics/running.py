@@ -7,14 +7,14 @@ to values that are moved a little, and named in ``unknown``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref, Sym, size_of
+from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref, Sym, base_name, size_of
 from workbench.numerics import linear, movement, reductions
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.pointwise import POINTWISE, pointwise
@@ -73,12 +73,12 @@ class Running:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
         result = self._ruled(node)
-        if any(ref.ref in self.behind_products for ref in references(arguments_of(node))):
+        if any(ref.ref in self.behind_products for ref in node.refs):
             self.behind_products.add(node.name)
         if isinstance(result, Tracked) and self._is_of_products(node):
             self.behind_products.add(node.name)
             tame = self.of_products[node.name] = self._tamed(node)
-            if tame is not None and node.op.split(".")[1] in ("sum", "mean"):
+            if tame is not None and node.base_name in ("sum", "mean"):
                 result = linear.summed_products(result, tame)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
             own = movement.placed(
@@ -93,10 +93,10 @@ class Running:
 
     def _is_of_products(self, node: OpNode) -> bool:
         """A matrix product, or linear in one: its other operands know nothing of any."""
-        name = node.op.split(".")[1]
+        name = node.base_name
         if name in linear.PRODUCTS:
             return True
-        behind = [ref.ref for ref in references(arguments_of(node)) if ref.ref in self.behind_products]
+        behind = [ref.ref for ref in node.refs if ref.ref in self.behind_products]
         if len(behind) != 1 or behind[0] not in self.of_products:
             return False
         if name == "div":  # nothing over a product, and nothing that is rounded, is linear in it
@@ -108,10 +108,10 @@ class Running:
 
         None where there are none.
         """
-        refs = list(references(arguments_of(node)))
+        refs = node.refs
         known = [self.of_products[ref.ref] for ref in refs if ref.ref in self.of_products]
-        is_product = node.op.split(".")[1] in linear.PRODUCTS
-        if not is_product and (known[0] is None or node.op.split(".")[1] in movement.CASTS):
+        is_product = node.base_name in linear.PRODUCTS
+        if not is_product and (known[0] is None or node.base_name in movement.CASTS):
             return known[0]
         if all(one is None for one in known) and all(all_finite(self.of(ref).value) for ref in refs):
             return None
@@ -142,7 +142,7 @@ class Running:
         return [self._native(a) for a in arg] if isinstance(arg, tuple) else self._argument(arg)
 
     def _ruled(self, node: OpNode) -> Result:
-        name, op = node.op.split(".")[1], operator(free_of_layout(node.op))
+        name, op = node.base_name, operator(free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}
         dtype = node.outs[0].dtype
@@ -175,27 +175,13 @@ def last_read(graph: Graph) -> dict[str, tuple[str, ...]]:
     last: dict[str, str] = {}
     for node in graph.nodes:
         last[node.name] = node.name
-        last.update((ref.ref, node.name) for ref in references(arguments_of(node)))
+        last.update((ref.ref, node.name) for ref in node.refs)
     kept = {ref.ref for ref in graph.outputs}
     found: dict[str, list[str]] = {}
     for name, reader in last.items():
         if name not in kept:
             found.setdefault(reader, []).append(name)
     return {reader: tuple(names) for reader, names in found.items()}
-
-
-def arguments_of(node: OpNode) -> tuple[Arg, ...]:
-    """By position, then by keyword."""
-    return (*node.args, *(value for _, value in node.kwargs))
-
-
-def references(args: tuple[Arg, ...]) -> Iterator[Ref]:
-    """Results and inputs among arguments, those in lists included."""
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg
-        elif isinstance(arg, tuple):
-            yield from references(arg)
 
 
 def argument(arg: Arg, of: Callable[[Ref], Any], sizes: Mapping[str, int]) -> Any:
@@ -237,7 +223,7 @@ def library_operator(name: str) -> Callable[..., Any]:
     that (B, L, H E) is a view of them.
     """
     found = operator(name)
-    if name.split(".")[1] not in _LIE_DIFFERENTLY:
+    if base_name(name) not in _LIE_DIFFERENTLY:
         return found
     return lambda *args, **options: _heads_together(found(*args, **options))
 

@@ -106,7 +106,7 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
     return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True)) and not any(
         _broadcast_by_chance(problem, case, node)
         for node in problem.graph.nodes
-        if node.op.split(".")[1] in POINTWISE
+        if node.base_name in POINTWISE
     )
 
 

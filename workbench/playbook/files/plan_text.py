@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from workbench.model import DTYPE_BYTES, Problem, Sym
+from workbench.model import DTYPE_BYTES, Problem, Sym, base_name
 from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.analysis.plane_turns import LAG_BYTES, MOST_PLANES
 from workbench.playbook.analysis.row_totals import buffers_read
@@ -567,7 +567,7 @@ class PlanText:
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
-        known = call.op.split(".")[1] in _CONTIGUOUS_RESULTS
+        known = base_name(call.op) in _CONTIGUOUS_RESULTS
         for result, name, order in zip(call.results, names, call.orders, strict=True):
             if result in self._used and not (known and order is None):
                 self._buffers[result] = rows = self._names.new(result)

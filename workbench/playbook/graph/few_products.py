@@ -62,7 +62,7 @@ def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
     if isinstance(times, int) and times <= MOST:
         return True
     made = edit.made(ref)
-    while made is not None and made.op.split(".")[1] in _PASSED_ON:
+    while made is not None and made.base_name in _PASSED_ON:
         operand = made.args[0]
         assert isinstance(operand, Ref)
         ref, made = operand, edit.made(operand)

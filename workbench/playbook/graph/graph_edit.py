@@ -28,7 +28,7 @@ class GraphEdit:
         for ref in graph.outputs:
             self._users.setdefault(ref.ref, []).append(None)
         for node in graph.nodes:
-            for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
+            for name in {ref.ref for ref in node.refs}:
                 self._users.setdefault(name, []).append(node)
         self._stem = stem
         self._added: list[OpNode] = []
@@ -125,16 +125,5 @@ def reachable(nodes: list[OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ..
     for node in reversed(nodes):
         if node.name in wanted:
             kept.append(node)
-            wanted |= refs_of(node.args) | refs_of(tuple(value for _, value in node.kwargs))
+            wanted |= {ref.ref for ref in node.refs}
     return tuple(reversed(kept))
-
-
-def refs_of(args: tuple[Arg, ...]) -> set[str]:
-    """Names of the tensors among arguments."""
-    found: set[str] = set()
-    for arg in args:
-        if isinstance(arg, Ref):
-            found.add(arg.ref)
-        elif isinstance(arg, tuple):
-            found |= refs_of(arg)
-    return found

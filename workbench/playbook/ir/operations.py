@@ -407,4 +407,4 @@ def pointwise(pool: Pool, node: OpNode, operands: Sequence[Operand]) -> Expr:
         value = make.value(operands[0], make.dtype)
         rounds = _CASTS[node.op] and dtype in ("f16", "bf16")
         return pool.apply(f"round_{dtype}", "f32", (value,)) if rounds else value
-    return RULES[node.op.split(".")[1]](make, operands, dict(node.kwargs))
+    return RULES[node.base_name](make, operands, dict(node.kwargs))

@@ -41,18 +41,10 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     computed: DType = "f32" if rounds else out.dtype
     one = OutputSpec(dtype=edit.spec(operand).dtype, dims=dims)
     total, *rest = (
-        _as(edit, edit.add("aten.select.int", (operand, axis, at), one, "element"), computed)
+        edit.converted(edit.add("aten.select.int", (operand, axis, at), one, "element"), computed)
         for at in range(count)
     )
     for part in rest:
         total = edit.add(_JOINS[node.base_name], (total, part), OutputSpec(dtype=computed, dims=dims))
-    shaped: tuple[Arg, ...] = (_as(edit, total, out.dtype), shape_of(out.dims))
+    shaped: tuple[Arg, ...] = (edit.converted(total, out.dtype), shape_of(out.dims))
     return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
-
-
-def _as(edit: GraphEdit, ref: Ref, dtype: DType) -> Ref:
-    spec = edit.spec(ref)
-    if spec.dtype == dtype:
-        return ref
-    out = OutputSpec(dtype=dtype, dims=spec.dims)
-    return edit.add("prims.convert_element_type.default", (ref, dtype), out, "converted")

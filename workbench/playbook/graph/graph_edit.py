@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from functools import cached_property
 
-from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.sizes import Sizes
 
@@ -111,6 +111,14 @@ class GraphEdit:
         """The tensor in another shape."""
         out = OutputSpec(dtype=self.spec(ref).dtype, dims=dims)
         return self.add("aten.view.default", (ref, shape_of(dims)), out)
+
+    def converted(self, ref: Ref, dtype: DType) -> Ref:
+        """The tensor in another type; itself where it has that type."""
+        spec = self.spec(ref)
+        if spec.dtype == dtype:
+            return ref
+        out = OutputSpec(dtype=dtype, dims=spec.dims)
+        return self.add("prims.convert_element_type.default", (ref, dtype), out, "converted")
 
 
 def shape_of(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym, base_name
+from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Problem, Ref, Sym, base_name
 from workbench.playbook.analysis.placement import (
     Placement,
     best_placement,
@@ -363,6 +363,13 @@ class Lowering:
         self._values.update((ref, self._written_out(self.value(ref), ref.ref, None)) for ref in computed)
         if computed:
             self._node(node)
+
+    def on_the_way(self, node: OpNode, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Ref:
+        """Lower one more node, of the first result's type, whose result ``node`` is made of."""
+        out = OutputSpec(dtype=node.outs[0].dtype, dims=dims)
+        made = OpNode(name=f"{node.name}_{base_name(op)}", op=op, args=args, outs=(out,))
+        self.node(made)
+        return Ref(ref=made.name)
 
     def keep(self, name: str) -> None:
         """Write a value that later steps read elements of; one kernel may have it on the chip."""

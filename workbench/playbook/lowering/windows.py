@@ -101,7 +101,7 @@ def _is_cut(side: Size) -> bool:
 
 def integer(lowering: Lowering, size: Size) -> Expr:
     """A size as a number to compute with."""
-    return lowering.pool.const(size.text if size.number is None else size.number, "i32")
+    return lowering.pool.const(size.dim, "i32")
 
 
 def _shifted(

@@ -78,6 +78,6 @@ def seed(base: int, turn: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{base}/{turn}".encode()).digest()[:6], "little")
 
 
-def run_length(problem: Problem, output_bytes: int, most: int) -> int:
+def run_length(output_bytes: int, most: int) -> int:
     """Calls of a long run whose outputs still fit; at least a few."""
     return max(POOL + 1, min(most, LARGEST_RUN_BYTES // max(output_bytes, 1)))

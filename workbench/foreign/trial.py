@@ -256,7 +256,7 @@ class _Trial:
         expected = [self._expected(case, turn) for turn in (9001, 9002)]
         _, first = self._call(case, expected[0], True, "a call at new addresses")
         decide(self._wrong(first, expected[0], case, "on a call at new addresses"))
-        self._late(case, expected[0], first)
+        self._late(expected[0], first)
         _, second = self._call(case, expected[1], False, "new contents at the same addresses")
         decide(self._wrong(second, expected[1], case, "on new contents at the same addresses"))
         _, again = self._call(case, expected[0], False, "earlier contents once more")
@@ -266,7 +266,7 @@ class _Trial:
         if self.inmate.others() > 0:
             raise Decided(Suspect(message="a process the solution started is still alive after its calls"))
 
-    def _late(self, case: Case, expected: Expectation, got: tuple[Tensor, ...]) -> None:
+    def _late(self, expected: Expectation, got: tuple[Tensor, ...]) -> None:
         """Look at the outputs of a call that is over once more."""
         if self.inmate.still_busy(LATE_S):
             raise Decided(Suspect(message="a thread of the solution goes on working after its call returned"))
@@ -293,7 +293,7 @@ class _Trial:
         self.hatch.hand_over(case, weights)
         self.hatch.outbox.clear()
         nbytes = sum(bound.expected.numel() * 8 for bound in pool[0].bounds)
-        count = cases.run_length(self.problem, nbytes, self.options.calls)
+        count = cases.run_length(nbytes, self.options.calls)
         self.hatch.at = f"{case.label}, {count} calls in a row"
         arguments = [self.hatch.arguments(expected.tensors, returned=False) for expected in pool]
         dice = random.Random(cases.seed(self.base, 9100))
@@ -310,7 +310,7 @@ class _Trial:
             )
         decide(verdicts.wires(called))
         self._compare_run(case, pool, order[: called.done], slots)
-        self._late(case, pool[0], self.hatch.read(slots[called.done - 1]))
+        self._late(pool[0], self.hatch.read(slots[called.done - 1]))
 
     def _pooled(self, case: Case, turn: int, held: Mapping[str, Tensor]) -> Expectation:
         tensors = draw(self.problem, case, "normal", cases.seed(self.base, turn))

@@ -375,8 +375,8 @@ class Frame:
         self.vectors.add(buffer)
         self.rows_together[buffer] = max(vectors, self.rows_together.get(buffer, 1))
 
-    def use_rows(self, buffer: str, row_part: View) -> None:
-        """Note where the rows of such a buffer begin."""
+    def use_rows(self, row_part: View) -> None:
+        """Note where the rows of a buffer begin that is accessed through vectors."""
         self.divisors.update(axis.stride for axis in row_part.axes if not axis.stride.is_zero)
         if not row_part.offset.is_zero:
             self.divisors.add(row_part.offset)

@@ -44,7 +44,7 @@ from workbench.numerics.conditioning import Oracle  # noqa: E402
 from workbench.numerics.dtypes import TORCH, is_float  # noqa: E402
 from workbench.numerics.inputs import draw  # noqa: E402
 from workbench.numerics.kinds import KINDS, InputKind  # noqa: E402
-from workbench.numerics.running import free_of_layout, operator  # noqa: E402
+from workbench.numerics.operators import free_of_layout, operator  # noqa: E402
 from workbench.problem.capture import read_file  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.problem.reference import Reference  # noqa: E402

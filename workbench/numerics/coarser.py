@@ -24,8 +24,9 @@ from torch import Tensor
 from workbench.model import Graph, OpNode, Ref, size_of
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.movement import CASTS, MOVES
+from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE
-from workbench.numerics.running import Result, Running, argument, free_of_layout, last_read, operator
+from workbench.numerics.running import Result, Running
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workbench.emulator.buffers import same_bits
 from workbench.errors import ProblemError
 from workbench.foreign import cases, harness, verdicts
 from workbench.foreign.arena import Arena, Full
@@ -115,7 +116,7 @@ class _Trial:
             self._load()
         tried = cases.cases_of(self.problem, self.options.most_elements)
         if not tried:
-            least = min(cases.elements(self.problem, case) for case in self.problem.cases)
+            least = min(self.problem.elements(case) for case in self.problem.cases)
             told = f"the smallest size has {least:,} elements, and {cases.LARGEST_ELEMENTS:,} are the most"
             return Suspect(message=f"nothing was checked: {told}; give the problem's inputs a smaller size")
         with self._clock("calls"):
@@ -123,9 +124,9 @@ class _Trial:
             main = covered[0]
             self._state(main)
         with self._clock("long run"):
-            self._long_run(min(covered, key=self._output_bytes))
+            self._long_run(min(covered, key=self.problem.elements))
         with self._clock("profile"):
-            self._profiled(max(covered, key=self._output_bytes))
+            self._profiled(max(covered, key=self.problem.elements))
         if self.options.timing == "any" or (self.options.timing == "gpu" and self.options.device == "cuda"):
             with self._clock("timing"):
                 self._timed()
@@ -246,9 +247,6 @@ class _Trial:
         kind = next(kind for kind in KINDS if kind == planned.inputs)
         return draw(self.problem, planned.case, kind, planned.seed)
 
-    def _output_bytes(self, case: Case) -> int:
-        return cases.elements(self.problem, case)
-
     # -------------------------------------------------------------------------------- state
 
     def _state(self, case: Case) -> None:
@@ -260,7 +258,7 @@ class _Trial:
         _, second = self._call(case, expected[1], False, "new contents at the same addresses")
         decide(self._wrong(second, expected[1], case, "on new contents at the same addresses"))
         _, again = self._call(case, expected[0], False, "earlier contents once more")
-        if not verdicts.same_bits(first, again):
+        if not same_bits(first, again):
             self.deterministic = False
             decide(self._wrong(again, expected[0], case, "on inputs it has seen before"))
         if self.inmate.others() > 0:
@@ -273,7 +271,7 @@ class _Trial:
         self.hatch.outbox.clear()
         slots = self.hatch.slots(expected.bounds)
         self.hatch.asked(Called, {"kind": "again", "slots": slots})
-        if not verdicts.same_bits(self.hatch.read(slots), got):
+        if not same_bits(self.hatch.read(slots), got):
             raise Decided(Suspect(message="an output changed after the call that returned it"))
 
     def _expected(self, case: Case, turn: int) -> Expectation:
@@ -322,7 +320,7 @@ class _Trial:
         right: dict[int, tuple[Tensor, ...]] = {}
         for turn, chosen in enumerate(order):
             got = self.hatch.read(slots[turn])
-            if chosen not in right or not verdicts.same_bits(got, right[chosen]):
+            if chosen not in right or not same_bits(got, right[chosen]):
                 decide(self._wrong(got, pool[chosen], case, f"on call {turn + 1} in a row"))
                 self.deterministic &= chosen not in right
                 right[chosen] = got
@@ -355,7 +353,7 @@ class _Trial:
         """Every declared case that fits; outputs of timed calls are compared, whatever comes of the time."""
         bench = Bench(self.hatch, self.base)
         for case in self.problem.cases:
-            large = cases.elements(self.problem, case) > self.options.most_elements
+            large = self.problem.elements(case) > self.options.most_elements
             if large and self.options.device == "cpu":
                 self.hatch.notes[f"{case.label} was not timed: too large for the CPU"] = None
                 continue

@@ -238,3 +238,7 @@ class Problem(Value):
                 strides = tuple(size_of(d, sizes) for d in spec.strides)
             result[spec.name] = TensorMeta(dtype=spec.dtype, shape=shape, strides=strides)
         return result
+
+    def elements(self, case: Case) -> int:
+        """Of all tensor arguments together, at one case."""
+        return sum(meta.numel for meta in self.metas(case).values())

@@ -310,10 +310,6 @@ def _square(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
     return make.op("mul", value, value)
 
 
-def _identity(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
-    return make.value(operands[0], make.dtype)
-
-
 def _test(op: str) -> Rule:
     def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
         return make.op(op, make.value(operands[0], "f32"), dtype="bool")

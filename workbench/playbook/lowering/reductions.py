@@ -30,7 +30,6 @@ _OPS = {
 }  # fmt: skip
 _IN_TWO_STEPS = frozenset(["sum", "prod", "max", "min", "any", "all"])
 """Operations for which the parts of a row may be reduced first, and then joined by the same operation."""
-_ONE_AXIS = ("prod", "max", "min", "argmax", "argmin")
 
 
 def lower(lowering: Lowering, node: OpNode) -> bool:

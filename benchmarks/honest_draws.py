@@ -44,7 +44,7 @@ from workbench.numerics.conditioning import Oracle  # noqa: E402
 from workbench.numerics.dtypes import TORCH, is_float  # noqa: E402
 from workbench.numerics.inputs import draw  # noqa: E402
 from workbench.numerics.kinds import KINDS, InputKind  # noqa: E402
-from workbench.numerics.running import free_of_layout, operator  # noqa: E402
+from workbench.numerics.operators import free_of_layout, operator  # noqa: E402
 from workbench.problem.capture import read_file  # noqa: E402
 from workbench.problem.intake import open_problem  # noqa: E402
 from workbench.problem.reference import Reference  # noqa: E402
@@ -212,7 +212,7 @@ class Computed:
                 return arg
 
     def _node(self, node: OpNode) -> Any:
-        name = node.op.split(".")[1]
+        name = node.base_name
         op = operator(free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
         if name == "view" and isinstance(args[1], torch.dtype):
@@ -235,7 +235,7 @@ class Computed:
         return self._rounded(made, node)
 
     def _rounded(self, made: Tensor, node: OpNode) -> Tensor:
-        name, dtype = node.op.split(".")[1], node.outs[0].dtype
+        name, dtype = node.base_name, node.outs[0].dtype
         if not made.is_floating_point():
             return made
         if name == "mul" and self.way.contracted:
@@ -351,7 +351,7 @@ def sets_of(
 
 def wrong_ways(problem: Problem) -> Mapping[str, Way]:
     """Those that are wrong for this operation: 16-bit results may be as TF32 makes them."""
-    names = {node.op.split(".")[1] for node in problem.graph.nodes}
+    names = {node.base_name for node in problem.graph.nodes}
     found = dict(WRONG)
     if not names & SUMS:
         del found["half accumulators"], found["last term dropped"]

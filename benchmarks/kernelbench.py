@@ -119,7 +119,7 @@ PRODUCTS = {"mm", "bmm", "addmm", "baddbmm", "convolution", "mv", "dot"}
 
 def likely_bound(problem: Any) -> int:
     """0: memory-bound, no matrix product in it; 1: a product with work behind it; 2: little but a product."""
-    products = sum(node.op.split(".")[1] in PRODUCTS for node in problem.graph.nodes)
+    products = sum(node.base_name in PRODUCTS for node in problem.graph.nodes)
     return 0 if not products else 1 if len(problem.graph.nodes) > products + 1 else 2
 
 

@@ -122,9 +122,9 @@ def test_seeds_follow_the_base_only() -> None:
 
 def test_long_runs_fit_memory() -> None:
 
-    assert cases.run_length(PROBLEM, 100, 1000) == 1000
-    assert cases.run_length(PROBLEM, cases.LARGEST_RUN_BYTES // 10, 1000) == 10
-    assert cases.run_length(PROBLEM, 2 * cases.LARGEST_RUN_BYTES, 1000) > cases.POOL
+    assert cases.run_length(100, 1000) == 1000
+    assert cases.run_length(cases.LARGEST_RUN_BYTES // 10, 1000) == 10
+    assert cases.run_length(2 * cases.LARGEST_RUN_BYTES, 1000) > cases.POOL
 
 
 def test_every_kind_of_input_meets_the_main_case() -> None:

@@ -20,7 +20,8 @@ from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
-from workbench.numerics.running import Running, last_read
+from workbench.numerics.operators import last_read
+from workbench.numerics.running import Running
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference

@@ -12,7 +12,8 @@ import torch
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
 from workbench.numerics import linear, movement
 from workbench.numerics.dtypes import NAMES
-from workbench.numerics.running import DTYPES, Running, operator
+from workbench.numerics.operators import DTYPES, operator
+from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, deviation, exact
 
 X, Y = ops.ref("x"), ops.ref("y")

@@ -12,7 +12,7 @@ from workbench.plan.binding import parameters_of
 from workbench.plan.expression import kernel_name
 from workbench.plan.lexer import tokens
 from workbench.plan.refusal import Refused
-from workbench.plan.signature import kernel_names, kernel_table
+from workbench.plan.signature import kernel_table
 from workbench.plan.values import Tensor
 
 TYPES = {
@@ -59,6 +59,11 @@ HEADS = {
 BEFORE = ("", "static ", "LAUNCH(128) ", "__launch_bounds__(256, 2) ", "[[maybe_unused]] ")
 AFTER = ("", "__launch_bounds__(64) ", "__launch_bounds__((1 << 5) * 4) ", "LAUNCH(32) ")
 GAPS = (" ", "\n", "\t", " /* ( { , ; */ ", " // ) } __global__\n", " \\\n", "\n#pragma unroll\n")
+
+
+def kernel_names(source: str) -> tuple[str, ...]:
+    """In order of definition, each once."""
+    return tuple(dict.fromkeys(s.name for s in kernel_table(source).signatures))
 
 
 @dataclass(frozen=True)

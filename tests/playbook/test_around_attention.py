@@ -13,7 +13,7 @@ from tests.playbook.problems import Call, problem_of
 from tests.playbook.references import of
 from tests.playbook.running import check, plan_of
 from workbench.model import H100, Graph
-from workbench.numerics.running import library_operator
+from workbench.numerics.operators import library_operator
 from workbench.playbook.generate import generate
 from workbench.playbook.graph.rewrites import rewrite
 from workbench.playbook.rules.moves import seed_vectors
@@ -45,7 +45,7 @@ def of_three(t: Tensors) -> Tensor:
 
 def calls(graph: Graph) -> Counter[str]:
     products = ("mm", "bmm", "addmm", "scaled_dot_product_attention")
-    return Counter(name for node in graph.nodes if (name := node.op.split(".")[1]) in products)
+    return Counter(name for node in graph.nodes if (name := node.base_name) in products)
 
 
 @pytest.mark.many(3)

@@ -18,7 +18,7 @@ Tensors = dict[str, Tensor]
 
 
 def ops(graph: Graph) -> list[str]:
-    return [node.op.split(".")[1] for node in graph.nodes]
+    return [node.base_name for node in graph.nodes]
 
 
 def persons(source: str, file: str = "<cell>") -> Callable[..., Tensor]:

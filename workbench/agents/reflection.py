@@ -8,7 +8,7 @@ from __future__ import annotations
 from workbench.events import LessonLearnt
 from workbench.model import BranchId, CompileFailed, Evaluation, LaunchFailed, Outcome, Passed
 from workbench.node import Node
-from workbench.search.shapes import NOISE, times_of
+from workbench.search.shapes import NOISE, source_of, times_of
 from workbench.tree import Tree
 
 _UNFUSED = ("fusion", "none")
@@ -53,7 +53,7 @@ def _naive(tree: Tree, evaluation: Evaluation) -> Node | None:
     """The branch with one kernel an operation, where it was judged by the same clock."""
     seeds = (node for node in tree.nodes.values() if not node.branch.parents and _UNFUSED in node.vector)
     judged = (node for node in seeds if node.passed and node.score > 0)
-    return next((node for node in judged if _source(node.evaluation) == _source(evaluation)), None)
+    return next((node for node in judged if source_of(node.evaluation) == source_of(evaluation)), None)
 
 
 def _factor(tree: Tree, evaluation: Evaluation, origin: Node) -> tuple[float | None, str]:
@@ -67,7 +67,7 @@ def _factor(tree: Tree, evaluation: Evaluation, origin: Node) -> tuple[float | N
         return evaluation.score / naive.score, f"one kernel an operation ({naive.id})"
     best = max(parents, key=lambda parent: tree.nodes[parent].score)
     node = tree.nodes[best]
-    if node.score <= 0 or _source(node.evaluation) != _source(evaluation):
+    if node.score <= 0 or source_of(node.evaluation) != source_of(evaluation):
         return None, ""  # a measured time over a modelled one is no factor
     return evaluation.score / node.score, best
 
@@ -80,9 +80,8 @@ def _lost(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -> 
     if len(parents) < 2:
         return ""
     known = {id: times_of(tree.nodes[id].evaluation) for id in parents}
-    known = {
-        id: times for id, times in known.items() if _source(tree.nodes[id].evaluation) == _source(evaluation)
-    }
+    source = source_of(evaluation)
+    known = {id: times for id, times in known.items() if source_of(tree.nodes[id].evaluation) == source}
     words = []
     for case, us in times_of(evaluation).items():
         times = {id: own[case] for id, own in known.items() if case in own}
@@ -90,10 +89,6 @@ def _lost(tree: Tree, evaluation: Evaluation, parents: tuple[BranchId, ...]) -> 
         if best is not None and us > (1 + NOISE) * times[best]:
             words.append(f"at {case}, {us:.3g} us against {times[best]:.3g} by {best}")
     return f"; slower than its parents {' and '.join(words)}" if words else ""
-
-
-def _source(evaluation: Evaluation | None) -> str:
-    return evaluation.times[0].source if evaluation and evaluation.times else ""
 
 
 def _compare(expected: float, actual: float) -> str:

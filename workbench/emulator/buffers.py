@@ -7,7 +7,7 @@ worker processes only: it imports torch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -113,6 +113,13 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     """The elements as integers of the same size: NaN equals itself, -0 differs from 0."""
     sizes = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     return tensor.contiguous().view(sizes[tensor.element_size()])
+
+
+def same_bits(left: Sequence[torch.Tensor], right: Sequence[torch.Tensor]) -> bool:
+    """Bit for bit equal, NaN included."""
+    return len(left) == len(right) and all(
+        torch.equal(bits(a), bits(b)) for a, b in zip(left, right, strict=True)
+    )
 
 
 def alone(tensor: torch.Tensor) -> torch.Tensor:

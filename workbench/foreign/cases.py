@@ -36,21 +36,16 @@ class PlannedCall:
     """At new addresses; else at those of the call before."""
 
 
-def elements(problem: Problem, case: Case) -> int:
-    """Elements of all tensors together."""
-    return sum(meta.numel for meta in problem.metas(case).values())
-
-
 def cases_of(problem: Problem, most_elements: int) -> tuple[Case, ...]:
     """Cases to try, the main one first: declared and quick, else a proof that is quick, largest first."""
-    declared = [case for case in problem.cases if elements(problem, case) <= most_elements]
+    declared = [case for case in problem.cases if problem.elements(case) <= most_elements]
     if not declared and not problem.proofs:
-        smallest = min(problem.cases, key=lambda case: elements(problem, case))
-        return (smallest,) if elements(problem, smallest) <= LARGEST_ELEMENTS else ()
+        smallest = min(problem.cases, key=lambda case: problem.elements(case))
+        return (smallest,) if problem.elements(smallest) <= LARGEST_ELEMENTS else ()
     found = {case.sizes: case for case in (*problem.proofs, *declared)}.values()
 
     def order(case: Case) -> tuple[bool, bool, int]:
-        size = elements(problem, case)
+        size = problem.elements(case)
         slow = size > QUICK_ELEMENTS
         return slow, case not in declared, size if slow else -size
 
@@ -63,7 +58,7 @@ def calls_of(problem: Problem, cases: tuple[Case, ...], base: int) -> tuple[Plan
         return ()
     wanted: list[tuple[Case, str]] = [(cases[0], "normal")]
     wanted += [(case, "normal") for case in cases[1:]]
-    kinds = KINDS if elements(problem, cases[0]) <= 8 * QUICK_ELEMENTS else FEW_KINDS
+    kinds = KINDS if problem.elements(cases[0]) <= 8 * QUICK_ELEMENTS else FEW_KINDS
     wanted += [(cases[0], kind) for kind in kinds if kind != "normal"]
     if problem.own_inputs and cases[0] == problem.cases[0]:
         wanted.append((cases[0], YOURS))
@@ -78,6 +73,6 @@ def seed(base: int, turn: int) -> int:
     return int.from_bytes(hashlib.sha256(f"{base}/{turn}".encode()).digest()[:6], "little")
 
 
-def run_length(problem: Problem, output_bytes: int, most: int) -> int:
+def run_length(output_bytes: int, most: int) -> int:
     """Calls of a long run whose outputs still fit; at least a few."""
     return max(POOL + 1, min(most, LARGEST_RUN_BYTES // max(output_bytes, 1)))

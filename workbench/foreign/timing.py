@@ -35,7 +35,7 @@ from workbench.referee.clock.contestants import Baselines, prepare_inductor, tol
 from workbench.referee.clock.lane import Act
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.physics import physics_of
-from workbench.referee.clock.samples import KERNEL, RawTimes, Track, pairs, turns
+from workbench.referee.clock.samples import KERNEL, RawTimes, pairs, raw_times, turns
 from workbench.referee.clock.statistics import median_interval
 from workbench.referee.clock.stopping import Stopping
 from workbench.referee.clock.suspicion import SLOPE, suspicion
@@ -50,7 +50,6 @@ CHECKED_SHARE, LARGE_SHARE = 0.2, 0.07
 """How many of the timed calls are compared; fewer where an output is large."""
 LARGE_BYTES = 2**26
 ROW_US = 20_000.0
-ROW_LOOKS = 3
 MOST_IN_A_ROW = 24
 HOST_SPARE_US = 150.0
 LATE_SHARE = 0.5
@@ -205,7 +204,7 @@ class Bench:
         while True:
             order = turns(names, len(blocks))
             blocks.append(pairs(order, [self._sampled(scene, name) for name in order]))
-            raw = _raw(scene.case.label, names, blocks)
+            raw = raw_times(scene.case.label, names, blocks)
             if stopping.enough(raw, time.perf_counter() - started):
                 return raw
 
@@ -327,8 +326,3 @@ def afterwards(late_us: float, time_us: float) -> str:
     if late_us <= LATE_SHARE * time_us:
         return ""
     return f"{late_us:.0f} of its {time_us:.0f} us are on streams that the caller's stream does not wait for"
-
-
-def _raw(case: str, names: tuple[str, ...], blocks: list[dict[str, tuple[float, float]]]) -> RawTimes:
-    tracks = tuple(Track(name=name, blocks=tuple(block[name] for block in blocks)) for name in names)
-    return RawTimes(case=case, tracks=tracks)

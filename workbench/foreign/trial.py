@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workbench.emulator.buffers import same_bits
 from workbench.errors import ProblemError
 from workbench.foreign import cases, harness, verdicts
 from workbench.foreign.arena import Arena, Full
@@ -115,7 +116,7 @@ class _Trial:
             self._load()
         tried = cases.cases_of(self.problem, self.options.most_elements)
         if not tried:
-            least = min(cases.elements(self.problem, case) for case in self.problem.cases)
+            least = min(self.problem.elements(case) for case in self.problem.cases)
             told = f"the smallest size has {least:,} elements, and {cases.LARGEST_ELEMENTS:,} are the most"
             return Suspect(message=f"nothing was checked: {told}; give the problem's inputs a smaller size")
         with self._clock("calls"):
@@ -123,9 +124,9 @@ class _Trial:
             main = covered[0]
             self._state(main)
         with self._clock("long run"):
-            self._long_run(min(covered, key=self._output_bytes))
+            self._long_run(min(covered, key=self.problem.elements))
         with self._clock("profile"):
-            self._profiled(max(covered, key=self._output_bytes))
+            self._profiled(max(covered, key=self.problem.elements))
         if self.options.timing == "any" or (self.options.timing == "gpu" and self.options.device == "cuda"):
             with self._clock("timing"):
                 self._timed()
@@ -246,9 +247,6 @@ class _Trial:
         kind = next(kind for kind in KINDS if kind == planned.inputs)
         return draw(self.problem, planned.case, kind, planned.seed)
 
-    def _output_bytes(self, case: Case) -> int:
-        return cases.elements(self.problem, case)
-
     # -------------------------------------------------------------------------------- state
 
     def _state(self, case: Case) -> None:
@@ -256,24 +254,24 @@ class _Trial:
         expected = [self._expected(case, turn) for turn in (9001, 9002)]
         _, first = self._call(case, expected[0], True, "a call at new addresses")
         decide(self._wrong(first, expected[0], case, "on a call at new addresses"))
-        self._late(case, expected[0], first)
+        self._late(expected[0], first)
         _, second = self._call(case, expected[1], False, "new contents at the same addresses")
         decide(self._wrong(second, expected[1], case, "on new contents at the same addresses"))
         _, again = self._call(case, expected[0], False, "earlier contents once more")
-        if not verdicts.same_bits(first, again):
+        if not same_bits(first, again):
             self.deterministic = False
             decide(self._wrong(again, expected[0], case, "on inputs it has seen before"))
         if self.inmate.others() > 0:
             raise Decided(Suspect(message="a process the solution started is still alive after its calls"))
 
-    def _late(self, case: Case, expected: Expectation, got: tuple[Tensor, ...]) -> None:
+    def _late(self, expected: Expectation, got: tuple[Tensor, ...]) -> None:
         """Look at the outputs of a call that is over once more."""
         if self.inmate.still_busy(LATE_S):
             raise Decided(Suspect(message="a thread of the solution goes on working after its call returned"))
         self.hatch.outbox.clear()
         slots = self.hatch.slots(expected.bounds)
         self.hatch.asked(Called, {"kind": "again", "slots": slots})
-        if not verdicts.same_bits(self.hatch.read(slots), got):
+        if not same_bits(self.hatch.read(slots), got):
             raise Decided(Suspect(message="an output changed after the call that returned it"))
 
     def _expected(self, case: Case, turn: int) -> Expectation:
@@ -293,7 +291,7 @@ class _Trial:
         self.hatch.hand_over(case, weights)
         self.hatch.outbox.clear()
         nbytes = sum(bound.expected.numel() * 8 for bound in pool[0].bounds)
-        count = cases.run_length(self.problem, nbytes, self.options.calls)
+        count = cases.run_length(nbytes, self.options.calls)
         self.hatch.at = f"{case.label}, {count} calls in a row"
         arguments = [self.hatch.arguments(expected.tensors, returned=False) for expected in pool]
         dice = random.Random(cases.seed(self.base, 9100))
@@ -310,7 +308,7 @@ class _Trial:
             )
         decide(verdicts.wires(called))
         self._compare_run(case, pool, order[: called.done], slots)
-        self._late(case, pool[0], self.hatch.read(slots[called.done - 1]))
+        self._late(pool[0], self.hatch.read(slots[called.done - 1]))
 
     def _pooled(self, case: Case, turn: int, held: Mapping[str, Tensor]) -> Expectation:
         tensors = draw(self.problem, case, "normal", cases.seed(self.base, turn))
@@ -322,7 +320,7 @@ class _Trial:
         right: dict[int, tuple[Tensor, ...]] = {}
         for turn, chosen in enumerate(order):
             got = self.hatch.read(slots[turn])
-            if chosen not in right or not verdicts.same_bits(got, right[chosen]):
+            if chosen not in right or not same_bits(got, right[chosen]):
                 decide(self._wrong(got, pool[chosen], case, f"on call {turn + 1} in a row"))
                 self.deterministic &= chosen not in right
                 right[chosen] = got
@@ -355,7 +353,7 @@ class _Trial:
         """Every declared case that fits; outputs of timed calls are compared, whatever comes of the time."""
         bench = Bench(self.hatch, self.base)
         for case in self.problem.cases:
-            large = cases.elements(self.problem, case) > self.options.most_elements
+            large = self.problem.elements(case) > self.options.most_elements
             if large and self.options.device == "cpu":
                 self.hatch.notes[f"{case.label} was not timed: too large for the CPU"] = None
                 continue

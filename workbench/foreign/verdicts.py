@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workbench.emulator.buffers import bits
+from workbench.emulator.buffers import bits, same_bits
 from workbench.foreign.protocol import Called, Followed, RaisedInside, Weighed
 from workbench.foreign.values import Provenance
 from workbench.model import (
@@ -170,11 +170,4 @@ def unjoined(followed: Followed) -> Suspect | None:
         message=f"{followed.late[:120]} ended {followed.late_us:.0f} us after the caller's stream was free "
         "to go on: it runs on a stream that this one does not wait for; call "
         "torch.cuda.current_stream().wait_stream(side) before forward returns"
-    )
-
-
-def same_bits(left: Sequence[Tensor], right: Sequence[Tensor]) -> bool:
-    """Bit for bit equal, NaN included."""
-    return len(left) == len(right) and all(
-        torch.equal(bits(a), bits(b)) for a, b in zip(left, right, strict=True)
     )

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from workbench.errors import GpuError
-from workbench.numerics.running import DTYPES, library_operator
+from workbench.numerics.operators import DTYPES, library_operator
 from workbench.plan.steps import BufferArg, Library
 
 ALIGNMENT = 16

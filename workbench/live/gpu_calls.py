@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from workbench.devices.cards import OLDEST
 from workbench.errors import DeviceError, GpuError, GpuFault, PlanError
 from workbench.gpu.guard import Key, Likeness, likeness
 from workbench.gpu.kernels import Kernels, images
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 MOST_KINDS = 1024
 """Kinds of tensors remembered; with more of them all are forgotten, loaded code is kept."""
-OLDEST = (8, 0)
-"""Compute capability of the oldest GPU kernels are compiled for."""
 
 
 class GpuCalls:

@@ -38,7 +38,9 @@ from workbench.model.problem import (
     Sym,
     TensorMeta,
     TensorSpec,
+    base_name,
     contiguous_strides,
+    refs_in,
 )
 from workbench.model.products import EMULATED_OVER_FP32, fastest_over_fp32, over_fp32
 from workbench.model.times import (
@@ -116,9 +118,11 @@ __all__ = [
     "Value",
     "Vector",
     "WorstEntry",
+    "base_name",
     "contiguous_strides",
     "cudnn_operations",
     "fastest_over_fp32",
     "over_fp32",
+    "refs_in",
     "size_of",
 ]

@@ -5,6 +5,7 @@ Owns the reference as data. How it is read from a cell or file is in problem/.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from pydantic import Field
@@ -159,6 +160,30 @@ class OpNode(Value):
     line: int | None = None
     """Line of the person's source that made it, where known."""
 
+    @property
+    def base_name(self) -> str:
+        """``sum`` of ``aten.sum.dim_IntList``."""
+        return base_name(self.op)
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """Results and tensor arguments that it reads, by position and then by keyword."""
+        return (*refs_in(self.args), *refs_in(value for _, value in self.kwargs))
+
+
+def base_name(op: str) -> str:
+    """``sum`` of ``aten.sum.dim_IntList``."""
+    return op.split(".")[1]
+
+
+def refs_in(args: Iterable[Arg]) -> Iterator[Ref]:
+    """Results and tensors among arguments, those in lists included."""
+    for arg in args:
+        if isinstance(arg, Ref):
+            yield arg
+        elif isinstance(arg, tuple):
+            yield from refs_in(arg)
+
 
 class Graph(Value):
     """The reference as functional core-ATen operations; inputs are the problem's tensors by name."""
@@ -213,3 +238,7 @@ class Problem(Value):
                 strides = tuple(size_of(d, sizes) for d in spec.strides)
             result[spec.name] = TensorMeta(dtype=spec.dtype, shape=shape, strides=strides)
         return result
+
+    def elements(self, case: Case) -> int:
+        """Of all tensor arguments together, at one case."""
+        return sum(meta.numel for meta in self.metas(case).values())

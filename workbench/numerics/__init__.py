@@ -1,1 +1,4 @@
-"""Fresh inputs, error bounds and comparisons against float64. Runs in worker children; imports torch."""
+"""Fresh inputs, error bounds and comparisons against float64. Runs in worker children.
+
+All of it imports torch but ``digits``, ``flags`` and ``kinds``, which others read without it.
+"""

@@ -163,10 +163,7 @@ def _asking_nothing(bound: OutputBound, odd: Tensor) -> OutputBound:
     """Of elements that honest ways of computing disagree about."""
     if not bool(odd.any()):
         return bound
-    step = bound.step
-    if step is not None:
-        down, up = (torch.where(odd, torch.inf, side) for side in (step.down, step.up))
-        step = Step(down, up, step.distance)
+    step = None if bound.step is None else bound.step.unsure(odd)
     return replace(bound, allowed=torch.where(odd, torch.inf, bound.allowed), step=step)
 
 

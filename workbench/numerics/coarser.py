@@ -24,17 +24,9 @@ from torch import Tensor
 from workbench.model import Graph, OpNode, Ref, size_of
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.movement import CASTS, MOVES
+from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE
-from workbench.numerics.running import (
-    Result,
-    Running,
-    argument,
-    arguments_of,
-    free_of_layout,
-    last_read,
-    operator,
-    references,
-)
+from workbench.numerics.running import Result, Running
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
 
@@ -80,7 +72,7 @@ class _Local(Running):
     def apply(self, node: OpNode) -> Result:
         made = super().apply(node)
         parts = made if isinstance(made, tuple) else (made,)
-        moves = node.op.split(".")[1] in MOVES
+        moves = node.base_name in MOVES
         self.roundings[node.name] = tuple(None if moves else _rounding(part) for part in parts)
         if _agrees(node, lambda ref: self.of(ref).value, self.sizes, parts):
             self.plain.add(node.name)
@@ -120,7 +112,7 @@ def _agrees(
     node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int], parts: tuple[Tracked, ...]
 ) -> bool:
     """True where the operator alone, in float64, computes what its rule does."""
-    if node.op.split(".")[1] in MOVES:
+    if node.base_name in MOVES:
         return True
     try:
         values = _plainly(node, given, sizes)
@@ -145,7 +137,7 @@ def _alike(one: Tensor, other: Tensor) -> bool:
 def _plainly(node: OpNode, given: Callable[[Ref], Tensor], sizes: Mapping[str, int]) -> tuple[Tensor, ...]:
     """The operator on float64 values."""
     args = [argument(arg, given, sizes) for arg in node.args]
-    if node.op.split(".")[1] in CASTS and is_float(node.outs[0].dtype):
+    if node.base_name in CASTS and is_float(node.outs[0].dtype):
         return (args[0].to(torch.float64),)
     kwargs = {name: argument(arg, given, sizes) for name, arg in node.kwargs if name != "dtype"}
     made = operator(free_of_layout(node.op))(*args, **kwargs)
@@ -196,7 +188,7 @@ class _Draws:
     def apply(self, node: OpNode) -> None:
         """The node's results in every draw."""
         values: tuple[Tensor | None, ...] = (None,) * len(node.outs)
-        if any(self.of(ref) is not None for ref in references(arguments_of(node))):
+        if any(self.of(ref) is not None for ref in node.refs):
             values = self._together(node) or self._one_by_one(node)
         pairs = zip(values, self.local.roundings[node.name], strict=True)
         made = tuple(value if how is None else self._rounded(how, value) for value, how in pairs)
@@ -208,8 +200,8 @@ class _Draws:
 
         A tensor without axes may have to be one: ``masked_fill`` takes no other.
         """
-        moved = [one for ref in references(arguments_of(node)) if (one := self.of(ref)) is not None]
-        known = node.op.split(".")[1] in POINTWISE and node.name in self.local.plain
+        moved = [one for ref in node.refs if (one := self.of(ref)) is not None]
+        known = node.base_name in POINTWISE and node.name in self.local.plain
         if not known or any(one.dim() == 1 for one in moved):
             return ()
         rank = len(node.outs[0].dims)
@@ -375,8 +367,8 @@ def most_at_once(graph: Graph, sizes: Mapping[str, int]) -> int:
     going, counts = last_read(graph), dict[str, int]()
     now = most = 0
     for node in graph.nodes:
-        moved = any(ref.ref in counts for ref in references(arguments_of(node)))
-        if moved or node.op.split(".")[1] not in MOVES:
+        moved = any(ref.ref in counts for ref in node.refs)
+        if moved or node.base_name not in MOVES:
             counts[node.name] = sum(prod(size_of(dim, sizes) for dim in out.dims) for out in node.outs)
             now += counts[node.name]
             most = max(most, now)
@@ -388,13 +380,13 @@ def _at_edges(graph: Graph) -> list[Ref]:
     """Results that jump where what they are made of passes an edge, and that something is made of."""
     used = dict.fromkeys(graph.outputs)
     for node in graph.nodes:
-        used.update(dict.fromkeys(references(arguments_of(node))))
+        used.update(dict.fromkeys(node.refs))
     nodes = {node.name: node for node in graph.nodes}
     return [ref for ref in used if ref.ref in nodes and _jumps(nodes[ref.ref], ref.item or 0)]
 
 
 def _jumps(node: OpNode, item: int) -> bool:
-    return node.op.split(".")[1] in STEPS or not is_float(node.outs[item].dtype)
+    return node.base_name in STEPS or not is_float(node.outs[item].dtype)
 
 
 def _farthest(moves: Tensor) -> Reach:

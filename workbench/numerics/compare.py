@@ -42,7 +42,7 @@ def compare(got: Tensor, bound: OutputBound, output: int = 0) -> Difference:
     if bound.step is not None:
         off = _signed(got, bound.expected)
         measured, told = _shared_out(measured, bound, bound.step, off)
-        crossed = _crossed(off, bound, bound.step, measured.ratio)
+        crossed = _crossed(off, bound.step, measured.ratio)
     wrong = measured.ratio > 1
     finite = measured.absolute[torch.isfinite(measured.absolute)]
     max_abs = float(finite.max()) if finite.numel() else torch.inf
@@ -73,22 +73,22 @@ def _shared_out(measured: _Measured, bound: OutputBound, step: Step, off: Tensor
     share = used_share(off, step)
     if share <= bound.share or bool((measured.ratio > 1).any()):
         return measured, ""
-    far = (in_doubt(step) & _is_across(off, bound, step)).reshape(-1)
+    far = (in_doubt(step) & _is_across(off, step)).reshape(-1)
     over = torch.where(far, torch.full_like(measured.ratio, share / bound.share), measured.ratio)
     told = "more of those near an edge lie across it than rounding explains"
     return _Measured(measured.absolute, over), told
 
 
-def _crossed(off: Tensor, bound: OutputBound, step: Step, ratio: Tensor) -> Crossed | None:
+def _crossed(off: Tensor, step: Step, ratio: Tensor) -> Crossed | None:
     """The right elements that lie across an edge; None without any."""
-    fallen = in_doubt(step) & _is_across(off, bound, step) & (ratio.reshape(off.shape) <= 1)
+    fallen = in_doubt(step) & _is_across(off, step) & (ratio.reshape(off.shape) <= 1)
     count = int(fallen.sum())
     if not count:
         return None
     return Crossed(elements=count, of=off.numel(), distance=float(step.distance[fallen].max()))
 
 
-def _is_across(off: Tensor, bound: OutputBound, step: Step) -> Tensor:
+def _is_across(off: Tensor, step: Step) -> Tensor:
     """Off by most of what the step allows, and not by the rounding that other elements have as well."""
     side = torch.where(off < 0, step.down, step.up)
     return (off != 0) & (off.abs() >= 0.5 * side)

@@ -144,10 +144,7 @@ def _unsure(x: Tracked, where: Tensor) -> Tracked:
     """Nothing is known of these elements."""
     if not bool(where.any()):
         return x
-    step = x.step
-    if step is not None:
-        down, up = (torch.where(where, torch.inf, side) for side in (step.down, step.up))
-        step = Step(down, up, step.distance)
+    step = None if x.step is None else x.step.unsure(where)
     return replace(x, shared=torch.where(where, torch.inf, x.shared), step=step)
 
 

@@ -7,23 +7,23 @@ to values that are moved a little, and named in ``unknown``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref, Sym, size_of
+from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
 from workbench.numerics import linear, movement, reductions
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
+from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE, pointwise
-from workbench.numerics.tracked import Tracked, all_finite, exact, rounded
+from workbench.numerics.sums_of_products import SumsOfProducts
+from workbench.numerics.tracked import Tracked, exact, rounded
 
-DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
 Result = Tracked | tuple[Tracked, ...]
 PROBE_SAFETY = 4.0
-_LINEAR = frozenset(("add", "sub", "rsub", "neg", "mul", "div", "sum", "mean"))
 
 
 @dataclass
@@ -36,11 +36,9 @@ class Running:
     results: dict[str, Result] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
-    of_products: dict[str, Tensor | None] = field(default_factory=dict)
-    """Matrix products, and what is made of one by scaling, shifting, moving and summing it: what they would
-    be if the product's factors had no infinities; None where they have none."""
-    behind_products: set[str] = field(default_factory=set)
-    """What any matrix product goes into."""
+
+    def __post_init__(self) -> None:
+        self._products = SumsOfProducts(self.of, self.sizes)
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
@@ -67,19 +65,12 @@ class Running:
         """Let results go."""
         for name in names:
             self.results.pop(name, None)
-            self.of_products.pop(name, None)
+            self._products.forget(name)
 
     def apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
-        result = self._ruled(node)
-        if any(ref.ref in self.behind_products for ref in references(arguments_of(node))):
-            self.behind_products.add(node.name)
-        if isinstance(result, Tracked) and self._is_of_products(node):
-            self.behind_products.add(node.name)
-            tame = self.of_products[node.name] = self._tamed(node)
-            if tame is not None and node.op.split(".")[1] in ("sum", "mean"):
-                result = linear.summed_products(result, tame)
+        result = self._products.seen(node, self._ruled(node))
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
             own = movement.placed(
                 operator(free_of_layout(node.op))(
@@ -90,45 +81,6 @@ class Running:
             if isinstance(own, Tensor) and isinstance(result, Tracked) and not is_float(result.dtype):
                 return exact(own, result.dtype)
         return result
-
-    def _is_of_products(self, node: OpNode) -> bool:
-        """A matrix product, or linear in one: its other operands know nothing of any."""
-        name = node.op.split(".")[1]
-        if name in linear.PRODUCTS:
-            return True
-        behind = [ref.ref for ref in references(arguments_of(node)) if ref.ref in self.behind_products]
-        if len(behind) != 1 or behind[0] not in self.of_products:
-            return False
-        if name == "div":  # nothing over a product, and nothing that is rounded, is linear in it
-            return node.args[0] == Ref(ref=behind[0]) and len(node.args) == 2 and not node.kwargs
-        return name in _LINEAR or name in movement.MOVES or name in movement.CASTS
-
-    def _tamed(self, node: OpNode) -> Tensor | None:
-        """The node without infinities in a product's factors: what is NaN even so, is for another reason.
-
-        None where there are none.
-        """
-        refs = list(references(arguments_of(node)))
-        known = [self.of_products[ref.ref] for ref in refs if ref.ref in self.of_products]
-        is_product = node.op.split(".")[1] in linear.PRODUCTS
-        if not is_product and (known[0] is None or node.op.split(".")[1] in movement.CASTS):
-            return known[0]
-        if all(one is None for one in known) and all(all_finite(self.of(ref).value) for ref in refs):
-            return None
-
-        def plain(arg: Arg) -> Any:
-            if isinstance(arg, tuple):
-                return [plain(item) for item in arg]
-            if not isinstance(arg, Ref):
-                return self._argument(arg)
-            tame, value = self.of_products.get(arg.ref), self.of(arg).value
-            if tame is not None:
-                return tame
-            return value.nan_to_num(torch.nan, 1.0, -1.0) if is_product else value
-
-        kwargs = {key: plain(value) for key, value in node.kwargs if key != "dtype"}
-        made: Tensor = operator(free_of_layout(node.op))(*map(plain, node.args), **kwargs)
-        return made
 
     def _is_constant(self, arg: Arg) -> bool:
         if isinstance(arg, tuple):
@@ -142,7 +94,7 @@ class Running:
         return [self._native(a) for a in arg] if isinstance(arg, tuple) else self._argument(arg)
 
     def _ruled(self, node: OpNode) -> Result:
-        name, op = node.op.split(".")[1], operator(free_of_layout(node.op))
+        name, op = node.base_name, operator(free_of_layout(node.op))
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}
         dtype = node.outs[0].dtype
@@ -168,84 +120,6 @@ class Running:
         if isinstance(result, tuple):
             return result[ref.item or 0]
         return result
-
-
-def last_read(graph: Graph) -> dict[str, tuple[str, ...]]:
-    """By node: results and inputs that neither a later node nor an output reads."""
-    last: dict[str, str] = {}
-    for node in graph.nodes:
-        last[node.name] = node.name
-        last.update((ref.ref, node.name) for ref in references(arguments_of(node)))
-    kept = {ref.ref for ref in graph.outputs}
-    found: dict[str, list[str]] = {}
-    for name, reader in last.items():
-        if name not in kept:
-            found.setdefault(reader, []).append(name)
-    return {reader: tuple(names) for reader, names in found.items()}
-
-
-def arguments_of(node: OpNode) -> tuple[Arg, ...]:
-    """By position, then by keyword."""
-    return (*node.args, *(value for _, value in node.kwargs))
-
-
-def references(args: tuple[Arg, ...]) -> Iterator[Ref]:
-    """Results and inputs among arguments, those in lists included."""
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg
-        elif isinstance(arg, tuple):
-            yield from references(arg)
-
-
-def argument(arg: Arg, of: Callable[[Ref], Any], sizes: Mapping[str, int]) -> Any:
-    """An argument of a node as its operator takes it, with what ``of`` knows of results."""
-    match arg:
-        case Ref():
-            return of(arg)
-        case Sym(sym=text):
-            return size_of(text, sizes)
-        case tuple():
-            return [argument(a, of, sizes) for a in arg]
-        case str() if arg in DTYPES:
-            return DTYPES[arg]
-        case _:
-            return arg
-
-
-def free_of_layout(name: str) -> str:
-    """A view is a reshape here: float64 arithmetic lays values out otherwise than the reference did."""
-    return "aten.reshape.default" if name in ("aten.view.default", "aten._unsafe_view.default") else name
-
-
-def operator(name: str) -> Callable[..., Any]:
-    """Find ``aten.sum.dim_IntList`` among torch's operators. Raises ``AttributeError``."""
-    namespace, base, *overload = name.split(".")
-    packet = getattr(getattr(torch.ops, namespace), base)
-    found: Callable[..., Any] = getattr(packet, overload[0] if overload else "default")
-    return found
-
-
-_LIE_DIFFERENTLY = frozenset(["scaled_dot_product_attention"])
-"""Kernels of one operation that leave its result a head after the other, or all heads of a place together."""
-
-
-def library_operator(name: str) -> Callable[..., Any]:
-    """The same as a step of a plan, whose results lie in one way wherever it runs.
-
-    Those of attention, (B, H, L, E), as the fastest kernels leave them: all heads of a place together, so
-    that (B, L, H E) is a view of them.
-    """
-    found = operator(name)
-    if name.split(".")[1] not in _LIE_DIFFERENTLY:
-        return found
-    return lambda *args, **options: _heads_together(found(*args, **options))
-
-
-def _heads_together(attended: Tensor) -> Tensor:
-    if attended.dim() != 4:
-        return attended.contiguous()
-    return attended.transpose(1, 2).contiguous().transpose(1, 2)
 
 
 # ------------------------------------------------------------------------------------ rules by name

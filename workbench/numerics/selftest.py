@@ -124,20 +124,16 @@ class SelfTest:
 
 def _asked(problem: Problem) -> list[Case]:
     """The largest of the small cases."""
-    proofs = sorted(problem.proofs, key=lambda case: _elements(problem, case))
-    enough = [case for case in proofs if _elements(problem, case) <= ENOUGH]
+    proofs = sorted(problem.proofs, key=lambda case: problem.elements(case))
+    enough = [case for case in proofs if problem.elements(case) <= ENOUGH]
     return (enough if len(enough) >= MOST_CASES else proofs)[-MOST_CASES:]
-
-
-def _elements(problem: Problem, case: Case) -> int:
-    return sum(meta.numel for meta in problem.metas(case).values())
 
 
 def _largest(problem: Problem, case: Case) -> int:
     """Elements of all tensors together, or of the largest result in between: pairs of few points are many."""
     inside = (out.dims for node in problem.graph.nodes for out in node.outs)
     counts = (math.prod(size_of(dim, case.size_map) for dim in dims) for dims in inside)
-    return max(_elements(problem, case), *counts, 0)
+    return max(problem.elements(case), *counts, 0)
 
 
 def _refuses(findings: list[Finding]) -> bool:

@@ -55,6 +55,11 @@ class Step:
     distance: Tensor
     """From the value before to the edge that it may fall over; inf where it may not."""
 
+    def unsure(self, where: Tensor) -> Step:
+        """The same, but for elements that may be anything."""
+        down, up = (torch.where(where, torch.inf, side) for side in (self.down, self.up))
+        return Step(down, up, self.distance)
+
 
 @dataclass(frozen=True, eq=False)
 class Tracked:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.model import DTYPE_BYTES, PlanFacts, TensorMeta
-from workbench.plan.libraries import VIEW_OPS, base_name
+from workbench.model import DTYPE_BYTES, PlanFacts, TensorMeta, base_name
+from workbench.plan.libraries import VIEW_OPS
 from workbench.plan.overlap import distinct_elements
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from workbench.model import TensorMeta
+from workbench.model import TensorMeta, base_name
 from workbench.plan.build import Build
 from workbench.plan.limits import LIBRARY_RESULTS
 from workbench.plan.overlap import span_of
@@ -41,11 +41,6 @@ _OUTSIDE = ("from_file", "_print", "save", "load", "set_", "data_ptr", "record_s
 def refuse_library(op: str, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[TensorMeta, ...]:
     """A ``LibraryMeta`` for places without torch: turns every call away."""
     raise ValueError("library calls are not interpreted here")
-
-
-def base_name(op: str) -> str:
-    """``aten.sum.dim_IntList`` -> ``sum``."""
-    return op.split(".")[1]
 
 
 def library(build: Build, op: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:

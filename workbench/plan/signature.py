@@ -55,11 +55,6 @@ class KernelTable:
     """True when a namespace may be left out of a kernel's name (``using namespace``, unclear braces)."""
 
 
-def kernel_names(source: str) -> Words:
-    """Names of the kernels in order of definition, each once. Accepts any text."""
-    return tuple(dict.fromkeys(s.name for s in kernel_table(source).signatures))
-
-
 @lru_cache(maxsize=64)
 def kernel_table(source: str) -> KernelTable:
     """Scan a ``.cu`` text. Accepts any text."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
-from workbench.model import Arg, Dim, Graph, OpNode, Problem, Ref
+from workbench.model import Dim, Graph, OpNode, Problem, Ref
 
 MOST = 4
 """Components that a thing has at most: more are rows of their own."""
@@ -39,7 +39,7 @@ def _reduced(problem: Problem) -> Iterator[Dim]:
     for node in problem.graph.nodes:
         operand = node.args[0] if node.args else None
         made = nodes.get(operand.ref) if isinstance(operand, Ref) else None
-        if name_of(node) not in REDUCTIONS or made is None:
+        if node.base_name not in REDUCTIONS or made is None:
             continue
         shape = made.outs[0].dims
         axes = reduced_axes(node, len(shape))
@@ -56,18 +56,13 @@ def _inputs_of(made: OpNode, nodes: Mapping[str, OpNode], given: Collection[str]
         name = pending.pop()
         if name not in seen:
             seen.add(name)
-            pending += refs_in(nodes[name].args) if name in nodes else ()
+            pending += [ref.ref for ref in nodes[name].refs] if name in nodes else []
     return seen & set(given)
 
 
 def is_less(dims: tuple[Dim, ...], than: tuple[Dim, ...]) -> bool:
     """True for a tensor that lacks some axis of another, along which it is the same again and again."""
     return bool(Counter(dim for dim in than if dim != 1) - Counter(dims))
-
-
-def name_of(node: OpNode) -> str:
-    """``sum`` of ``aten.sum.dim_IntList``."""
-    return node.op.split(".")[1]
 
 
 def reduced_axes(node: OpNode, count: int) -> list[int]:
@@ -84,19 +79,10 @@ def reduced_again(graph: Graph, node: OpNode) -> bool:
     """
     reached, shape = {node.name}, node.outs[0].dims
     for later in graph.nodes:
-        if reached.isdisjoint(refs_in(later.args)):
+        if reached.isdisjoint(ref.ref for ref in later.refs):
             continue
-        if name_of(later) in REDUCTIONS:
+        if later.base_name in REDUCTIONS:
             return True
         if later.outs[0].dims == shape:
             reached.add(later.name)
     return False
-
-
-def refs_in(args: tuple[Arg, ...]) -> Iterator[str]:
-    """Names of the tensors among arguments."""
-    for arg in args:
-        if isinstance(arg, tuple):
-            yield from refs_in(arg)
-        elif isinstance(arg, Ref):
-            yield arg.ref

@@ -40,7 +40,7 @@ def multiplications(problem: Problem, sizes: Mapping[str, int]) -> int:
 
 
 def _of_node(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[str, int]) -> int:
-    kind = node.op.split(".")[1]
+    kind = node.base_name
     if kind not in _PRODUCTS or len(node.args) <= _PRODUCTS[kind]:
         return 0
     operand = node.args[_PRODUCTS[kind]]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 
 from workbench.model import Dim, Problem, Ref, size_of
-from workbench.problem.components import name_of
 
 _POOLS = re.compile(r"_?adaptive_(avg|max)_pool[123]d")
 
@@ -23,7 +22,7 @@ def equal_windows(problem: Problem) -> tuple[tuple[str, int], ...]:
     given: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
     found = set[str]()
     for node in problem.graph.nodes:
-        if not _POOLS.fullmatch(name_of(node)) or not isinstance(node.args[0], Ref):
+        if not _POOLS.fullmatch(node.base_name) or not isinstance(node.args[0], Ref):
             continue
         name = node.args[0].ref
         shape = nodes[name][0].dims if name in nodes else given.get(name, ())

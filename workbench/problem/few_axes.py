@@ -13,7 +13,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
-from workbench.problem.components import REDUCTIONS, name_of, reduced_axes
+from workbench.problem.components import REDUCTIONS, reduced_axes
 
 MOST = 8
 """Elements that an axis of few has at most."""
@@ -63,14 +63,14 @@ def reduced_few(
     An axis has as many in every one of ``sizes``. Behind it is nothing, or a warp's worth of neighbours.
     """
     shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
-    if any(_WINDOWS.search(name_of(node)) for node in graph.nodes):
+    if any(_WINDOWS.search(node.base_name) for node in graph.nodes):
         return {}
     found = {}
     for node in graph.nodes:
-        if name_of(node) not in REDUCTIONS:
+        if node.base_name not in REDUCTIONS:
             continue
         one = _one_axis(node, shapes)
-        if one is None or name_of(node) not in TERMS or not _is_few(*one, sizes):
+        if one is None or node.base_name not in TERMS or not _is_few(*one, sizes):
             return {}
         found[node.name] = one
     return found

@@ -55,7 +55,7 @@ def counted_ends(problem: Problem) -> dict[str, Dim | tuple[Dim, ...]]:
     dims = {spec.name: spec.dims for spec in problem.tensors}
     found: dict[str, Dim | tuple[Dim, ...]] = {}
     for node in problem.graph.nodes:
-        beyond = _BEYOND.get(node.op.split(".")[1])
+        beyond = _BEYOND.get(node.base_name)
         if beyond is None:
             continue
         for places, numbers in (node.args[:2], node.args[1::-1]):
@@ -77,7 +77,7 @@ def _places_of(arg: Arg, nodes: Mapping[str, OpNode]) -> Dim | None:
     """The size of the axis whose places these are, first to last; None for anything else."""
     while isinstance(arg, Ref) and arg.ref in nodes:
         node = nodes[arg.ref]
-        kind = node.op.split(".")[1]
+        kind = node.base_name
         if kind == "arange":
             whole = node.args[0] == 0 and node.args[2:] in ((), (1,))
             return node.outs[0].dims[0] if whole else None
@@ -89,7 +89,7 @@ def _places_of(arg: Arg, nodes: Mapping[str, OpNode]) -> Dim | None:
 
 def _indexed(node: OpNode) -> Iterator[tuple[Ref, int, Arg]]:
     """What an operation indexes, along which axis, and by what."""
-    name, args = node.op.split(".")[1], node.args
+    name, args = node.base_name, node.args
     match args:
         case (Ref() as table, int(axis), place, *_) if name in _ALONG:
             yield table, axis, place
@@ -110,7 +110,7 @@ def _sources(place: Arg, nodes: Mapping[str, OpNode]) -> set[str]:
                 found.add(name)
             case Ref(ref=name):
                 made = nodes[name]
-                kind = made.op.split(".")[1]
+                kind = made.base_name
                 if kind == "where":
                     pending += made.args[1:]
                 elif kind in MOVES or kind in _CASTS:

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
-from workbench.problem.components import reduced_axes, refs_in
+from workbench.problem.components import reduced_axes
 
 THROWN_AWAY = 4
 """A slice or selection that keeps less than one part in so many is worth a word."""
@@ -53,7 +53,7 @@ class _Found:
         for ref in problem.graph.outputs:
             self._users.setdefault(ref.ref, []).append(None)
         for node in problem.graph.nodes:
-            for name in {*refs_in(node.args), *refs_in(tuple(value for _, value in node.kwargs))}:
+            for name in {ref.ref for ref in node.refs}:
                 self._users.setdefault(name, []).append(node)
 
     def _count(self, name: str) -> int:
@@ -140,9 +140,9 @@ class _Found:
             if below is None or self._count(node.name) < COSTLY:
                 continue
             if node.op in _ONCE and below.op == node.op:
-                yield f"{_at(node)}{_short(node)} of {_short(node)} changes nothing"
+                yield f"{_at(node)}{node.base_name} of {node.base_name} changes nothing"
             elif _UNDONE.get(node.op) == below.op:
-                yield f"{_at(node)}{_short(node)} undoes the {_short(below)} before it"
+                yield f"{_at(node)}{node.base_name} undoes the {below.base_name} before it"
 
 
 def _sums_an_operand_away(node: OpNode, axes: int) -> bool:
@@ -151,11 +151,7 @@ def _sums_an_operand_away(node: OpNode, axes: int) -> bool:
 
 
 def _is_free(node: OpNode) -> bool:
-    return _short(node) in _FREE
-
-
-def _short(node: OpNode) -> str:
-    return node.op.split(".")[1]
+    return node.base_name in _FREE
 
 
 def _at(node: OpNode) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.model import Arg, Dim, OpNode, Ref, Sym
+from workbench.model import Arg, Dim, OpNode, Ref, Sym, base_name
 
 CASTS = frozenset(["aten._to_copy.default", "prims.convert_element_type.default"])
 
@@ -36,7 +36,7 @@ def canonical(
         return "aten.view.default", (args[0], shape), ()
     if op == "aten.expand.default":
         return op, (args[0], shape), ()
-    if op.startswith("prims.") and op.split(".")[1] in ("sum", "div", "sqrt", "mul", "add", "sub"):
+    if op.startswith("prims.") and base_name(op) in ("sum", "div", "sqrt", "mul", "add", "sub"):
         return _from_prims(op, args, kwargs)
     if "alpha" in dict(kwargs) and dict(kwargs)["alpha"] == 1:
         kwargs = tuple(pair for pair in kwargs if pair[0] != "alpha")
@@ -46,7 +46,7 @@ def canonical(
 def _from_prims(
     op: str, args: tuple[Arg, ...], kwargs: tuple[tuple[str, Arg], ...]
 ) -> tuple[str, tuple[Arg, ...], tuple[tuple[str, Arg], ...]]:
-    name = op.split(".")[1]
+    name = base_name(op)
     if name == "sum":
         return "aten.sum.dim_IntList", args, ()
     if name == "sqrt":
@@ -64,7 +64,7 @@ def without_vectors(
 
     An export always asks for them, and of a matrix with an infinity the library then raises.
     """
-    items = {(ref.ref, ref.item) for ref in (*outputs, *(r for n in nodes for r in refs_of(n)))}
+    items = {(ref.ref, ref.item) for ref in (*outputs, *(r for n in nodes for r in n.refs))}
     alone = {
         n.name
         for n in nodes
@@ -84,16 +84,3 @@ def without_vectors(
             read = read.model_copy(update={"op": _VALUES, "outs": node.outs[1:2]})
         made.append(read)
     return tuple(made), tuple(Ref(ref=ref.ref) if ref.ref in alone else ref for ref in outputs)
-
-
-def refs_of(node: OpNode) -> list[Ref]:
-    """Tensors that a node takes."""
-    found: list[Ref] = []
-    stack: list[Arg] = [*node.args, *(value for _, value in node.kwargs)]
-    while stack:
-        arg = stack.pop()
-        if isinstance(arg, Ref):
-            found.append(arg)
-        elif isinstance(arg, tuple):
-            stack.extend(arg)
-    return found

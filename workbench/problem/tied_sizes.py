@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.model import Dim, Problem, size_of
 from workbench.numerics.pointwise import POINTWISE
 
 Axis = tuple[str, int]
@@ -37,17 +37,13 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
     dims = {(spec.name, None): spec.dims for spec in problem.tensors}
     dims |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
     for node in problem.graph.nodes:
-        if node.op.split(".")[1] not in POINTWISE:
+        if node.base_name not in POINTWISE:
             continue
-        for own in (dims.get((r.ref, r.item)) or dims.get((r.ref, 0), ()) for r in _refs(node)):
+        for own in (dims.get((r.ref, r.item)) or dims.get((r.ref, 0), ()) for r in node.refs):
             for one, whole in zip(reversed(own), reversed(node.outs[0].dims), strict=False):
                 plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
                 if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:
                     yield one, whole
-
-
-def _refs(node: OpNode) -> Iterator[Ref]:
-    return (arg for arg in node.args if isinstance(arg, Ref))
 
 
 def _matching(problem: Problem, one: str, other: str) -> dict[str, str]:

@@ -19,12 +19,12 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 from workbench.errors import ProblemError
-from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym
+from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Ref, Sym, base_name
 from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
 from workbench.problem.recurrent import NAMES
 from workbench.problem.sizes import NotASize, in_words, size_text
-from workbench.problem.spelling import CASTS, canonical, refs_of, without_vectors
+from workbench.problem.spelling import CASTS, canonical, without_vectors
 from workbench.problem.traced_values import as_it_lies, hint, order_of
 
 DTYPES: Mapping[torch.dtype, str] = {
@@ -315,7 +315,7 @@ class Translation:
         return Ref(ref=name)
 
     def _fresh(self, op: str) -> str:
-        stem = op.split(".")[1].strip("_") or "node"
+        stem = base_name(op).strip("_") or "node"
         taken = {*self._nodes, *self._names}
         number = 1
         name = stem
@@ -465,7 +465,7 @@ def _reachable(nodes: Mapping[str, OpNode], outputs: tuple[Ref, ...]) -> tuple[O
     for node in reversed(list(nodes.values())):
         if node.name in wanted:
             kept.append(node)
-            wanted.update(ref.ref for ref in refs_of(node))
+            wanted.update(ref.ref for ref in node.refs)
     return tuple(reversed(kept))
 
 

@@ -45,13 +45,9 @@ def examine(problem: Problem, form: Form) -> Problem:
     return _where_the_graph_holds(problem, form)
 
 
-def _elements(problem: Problem, case: Case) -> int:
-    return sum(meta.numel for meta in problem.metas(case).values())
-
-
 def _middle(problem: Problem, cases: Sequence[Case]) -> Case:
     """Large enough to be typical, small enough to run a dozen times."""
-    ordered = sorted(cases, key=lambda case: _elements(problem, case))
+    ordered = sorted(cases, key=lambda case: problem.elements(case))
     return ordered[len(ordered) // 2]
 
 
@@ -95,7 +91,7 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
 
 
 def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
-    if _elements(problem, case) > _GRAPH_ELEMENTS:
+    if problem.elements(case) > _GRAPH_ELEMENTS:
         return True
     tensors = draw(problem, case, "normal", 3)
     expected = Reference(problem, form).oracle(tensors)
@@ -106,7 +102,7 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
     return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True)) and not any(
         _broadcast_by_chance(problem, case, node)
         for node in problem.graph.nodes
-        if node.op.split(".")[1] in POINTWISE
+        if node.base_name in POINTWISE
     )
 
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from workbench.model import Case, Problem, Target, Value
+from workbench.model import Case, Problem, Target, Value, base_name
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import (
     EXTERNAL,
@@ -77,7 +77,7 @@ def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
 
 def _eager_op_us(target: Target, op: EagerOp) -> float:
     unique = float(op.read_bytes + op.written_bytes)
-    name = op.op.split(".")[1]
+    name = base_name(op.op)
     if op.flops or name in EXTERNAL:
         return library_us(target, unique, op.flops)
     if name in _COMPOSED:

@@ -14,12 +14,12 @@ from torch import Tensor
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from workbench.model import Case, Contract, Problem
+from workbench.model import Case, Contract, Problem, base_name
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
 from workbench.referee.baselines import ROW_OPS, EagerOp
-from workbench.referee.work import FREE, base_name, factors, library_operations
+from workbench.referee.work import FREE, factors, library_operations
 
 
 class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]

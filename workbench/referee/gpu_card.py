@@ -30,7 +30,6 @@ COPY_SHARE = 0.9
 """Part of the bus's peak that a copy reaches, until it is measured."""
 CORES_AN_SM = {8: 64, 9: 128, 10: 128, 12: 128}
 """FP32 lanes of a multiprocessor by major architecture; 8.6 and later have 128."""
-OLDEST = (8, 0)
 
 
 def warm_up(request: WarmRequest) -> Card:

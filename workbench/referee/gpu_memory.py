@@ -76,8 +76,3 @@ def _words(values: Tensor) -> Tensor:
         if flat.numel() % width == 0 and flat.storage_offset() % width == 0:
             return flat.view(dtype)
     return flat
-
-
-def same_bits(left: tuple[Tensor, ...], right: tuple[Tensor, ...]) -> bool:
-    """True for outputs that agree bit by bit, by their fingerprints."""
-    return [int(fingerprint(t)) for t in left] == [int(fingerprint(t)) for t in right]

@@ -320,7 +320,9 @@ class Judgement:
         """Cases to run, and whether the first is also run on the person's own tensors."""
         cases = [case for case in self.problem.proofs if case in self.plans]
         if not cases:
-            cases = [c for c in self.problem.cases if c in self.plans and self._elements(c) <= self._most]
+            cases = [
+                c for c in self.problem.cases if c in self.plans and self.problem.elements(c) <= self._most
+            ]
         first = self.problem.cases[0]
         own = self.problem.own_inputs and first in self.plans
         if own and (made := matrix.elements(Trial(case=first, plan=self.plans[first]))) > self._most:
@@ -344,9 +346,6 @@ class Judgement:
     @property
     def _most(self) -> int:
         return self.options.most_elements
-
-    def _elements(self, case: Case) -> int:
-        return sum(meta.numel for meta in self.problem.metas(case).values())
 
     def _heard(self, message: bytes) -> None:
         try:

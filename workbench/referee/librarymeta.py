@@ -10,7 +10,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from workbench.errors import nearest
 from workbench.model import TensorMeta
 from workbench.numerics.dtypes import TORCH, name_of
-from workbench.numerics.running import DTYPES, library_operator
+from workbench.numerics.operators import DTYPES, library_operator
 from workbench.problem.recurrent import WHOLE
 
 

@@ -19,6 +19,7 @@ from workbench.model import (
     Problem,
     Resources,
     Target,
+    base_name,
     fastest_over_fp32,
 )
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
@@ -27,7 +28,7 @@ from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, laun
 from workbench.referee.least_bytes import least_moved
 from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.traffic import Observation, traffic_of
-from workbench.referee.work import FREE, base_name, factors, flops, library_operations, sized
+from workbench.referee.work import FREE, factors, flops, library_operations, sized
 
 NOTHING_OWN = "no kernel of its own: the reference's library calls"
 EAGER, COMPILE = "eager (model)", "compile (model)"

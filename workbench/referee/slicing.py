@@ -52,7 +52,7 @@ def separable(problem: Problem, oracle: Oracle) -> str:
         if not (_leads_everywhere(problem, symbol)):
             continue
         tall = [case for case in problem.proofs if case.size_map.get(symbol, 0) >= 2]
-        if tall and _falls_apart(problem, symbol, min(tall, key=lambda c: _elements(problem, c)), oracle):
+        if tall and _falls_apart(problem, symbol, min(tall, key=lambda c: problem.elements(c)), oracle):
             return symbol
     return ""
 
@@ -60,7 +60,7 @@ def separable(problem: Problem, oracle: Oracle) -> str:
 def slices(problem: Problem, case: Case, symbol: str, most_elements: int) -> Slices:
     """Cut a case so that a slice has about ``most_elements`` elements in all tensors together."""
     size = case.size_map[symbol]
-    per_row = max(_elements(problem, case) // max(size, 1), 1)
+    per_row = max(problem.elements(case) // max(size, 1), 1)
     step = max(1, min(size, most_elements // per_row))
     inputs = tuple(t.name for t in problem.tensors if t.dims and t.dims[0] == symbol)
     return Slices(symbol, inputs, size, step)
@@ -98,7 +98,3 @@ def _falls_apart(problem: Problem, symbol: str, case: Case, oracle: Oracle) -> b
     except Exception:  # the person's own code, at a size it may not take
         return False
     return True
-
-
-def _elements(problem: Problem, case: Case) -> int:
-    return sum(meta.numel for meta in problem.metas(case).values())

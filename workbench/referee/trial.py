@@ -16,7 +16,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from workbench.emulator.buffers import bits
+from workbench.emulator.buffers import same_bits
 from workbench.emulator.build import build
 from workbench.emulator.execute import Execution, execute
 from workbench.emulator.hosts import RunnerEnded
@@ -256,7 +256,7 @@ class _Trials:
         if failed is not None or not planned.repeat:
             return failed
         again = self._execute(planned, module, expected, reverse=True)
-        if _same_bits(execution.outputs, again.outputs):
+        if same_bits(execution.outputs, again.outputs):
             return None
         self.deterministic = False
         differences = _differences(again, expected.bounds)
@@ -272,7 +272,7 @@ class _Trials:
         """
         for order in OTHER_ORDERS:
             again = self._execute(planned, module, expected, order=order)
-            self.deterministic &= _same_bits(execution.outputs, again.outputs)
+            self.deterministic &= same_bits(execution.outputs, again.outputs)
             differences = _differences(again, expected.bounds)
             failed = verdict(planned, again, differences)
             if failed is None:
@@ -414,9 +414,3 @@ def _close(a: Tensor, b: Tensor) -> bool:
     wide, other = a.double(), b.double()
     scale = wide[wide.isfinite()].abs().max().item() if wide.isfinite().any() else 0.0
     return torch.allclose(wide, other, rtol=ORDER, atol=ORDER * scale, equal_nan=True)
-
-
-def _same_bits(left: tuple[Tensor, ...], right: tuple[Tensor, ...]) -> bool:
-    return len(left) == len(right) and all(
-        torch.equal(bits(a), bits(b)) for a, b in zip(left, right, strict=True)
-    )

@@ -13,7 +13,6 @@ from typing import Any
 
 from workbench.model import (
     DTYPE_BYTES,
-    Arg,
     Case,
     Contract,
     OpNode,
@@ -43,11 +42,6 @@ scaled_dot_product_attention gru lstm rnn_tanh rnn_relu
 FREE = frozenset(_FREE.split())
 REDUCTIONS = frozenset(_REDUCTIONS.split())
 EXTERNAL = frozenset(_EXTERNAL.split())
-
-
-def base_name(op: str) -> str:
-    """``aten.sum.dim_IntList`` -> ``sum``."""
-    return op.split(".")[1] if "." in op else op
 
 
 def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any] = ()) -> float:
@@ -201,7 +195,7 @@ def sized(problem: Problem, case: Case) -> tuple[Sized, ...]:
         inputs = tuple((ref.ref, *known[ref.ref][ref.item or 0]) for ref in references(node))
         known[node.name] = outs
         written = sum(n for _, n in outs)
-        name, sources = base_name(node.op), [ref for ref, _, _ in inputs]
+        name, sources = node.base_name, [ref for ref, _, _ in inputs]
         bytes_of[node.name] = DTYPE_BYTES[node.outs[0].dtype]
         same = (name in FREE or name == "_to_copy") and sources
         exact[node.name] = min(bytes_of[node.name], exact[sources[0]]) if same else bytes_of[node.name]
@@ -217,18 +211,7 @@ def _out(spec: OutputSpec, sizes: Mapping[str, int]) -> tuple[Shape, int]:
 
 def references(node: OpNode) -> tuple[Ref, ...]:
     """Every result or tensor a node reads, each once."""
-    found: dict[Ref, None] = {}
-
-    def collect(arg: Arg) -> None:
-        if isinstance(arg, Ref):
-            found[arg] = None
-        elif isinstance(arg, tuple):
-            for item in arg:
-                collect(item)
-
-    for arg in (*node.args, *(value for _, value in node.kwargs)):
-        collect(arg)
-    return tuple(found)
+    return tuple(dict.fromkeys(node.refs))
 
 
 def readers_of(nodes: Iterable[Sized]) -> dict[str, list[Sized]]:

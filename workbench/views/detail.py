@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.exchange import Exchange
 from workbench.model import AccessSite, BranchId, CaseTime, Evaluation
+from workbench.search.shapes import source_of
 from workbench.tree import Node, Tree
 from workbench.views.conversation import texts_json
 from workbench.views.differences import parents_diff
@@ -20,7 +21,6 @@ from workbench.views.numbers import (
     diagnostics,
     difference_json,
     facts_json,
-    source_of_times,
     verdict_message,
 )
 from workbench.views.phrases import factor_text, listed, plural
@@ -125,7 +125,7 @@ def _gain(tree: Tree, node: Node) -> str:
         return ""
     found = _found(tree, node)
     predicted = f"predicted {factor_text(node.branch.hypothesis.predicted_factor)}"
-    return f"{predicted}, found {found} ({source_of_times(node.evaluation)})" if found else predicted
+    return f"{predicted}, found {found} ({source_of(node.evaluation)})" if found else predicted
 
 
 def _found(tree: Tree, node: Node) -> str:
@@ -133,7 +133,7 @@ def _found(tree: Tree, node: Node) -> str:
     if node.lesson and node.lesson.actual_factor is not None:
         return factor_text(node.lesson.actual_factor)
     parent = tree.nodes[node.branch.parents[0]] if node.branch.parents else None
-    if parent and source_of_times(parent.evaluation) != source_of_times(node.evaluation):
+    if parent and source_of(parent.evaluation) != source_of(node.evaluation):
         return ""
     return factor_text(node.score / parent.score) if parent and parent.score and node.score else ""
 
@@ -233,7 +233,7 @@ def _receipt(tree: Tree, node: Node) -> list[list[str]]:
         ("NVRTC", f"{report.nvrtc} for {report.arch}" if report else "nothing was compiled"),
         ("checks", str(len(evaluation.checks))),
         ("shapes", ", ".join(case.label for case in opened.problem.cases)),
-        ("times", source_of_times(evaluation) or "none"),
+        ("times", source_of(evaluation) or "none"),
         ("clock", measured.clock if measured else ""),
         ("raw samples", measured.receipt if measured else ""),
         (

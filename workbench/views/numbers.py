@@ -235,11 +235,6 @@ def facts_json(facts: PlanFacts) -> Json:
     }
 
 
-def source_of_times(evaluation: Evaluation | None) -> str:
-    """``model``, ``measured``, or empty when nothing was timed."""
-    return evaluation.times[0].source if evaluation and evaluation.times else ""
-
-
 def technique_text(detail: Json) -> str:
     """The technique vector of a detail on one line, without what is plain."""
     words = [f"{chip['name']}={chip['value']}" for chip in detail["techniques"] if not chip["plain"]]

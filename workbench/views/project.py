@@ -12,8 +12,8 @@ from typing import Any
 
 from workbench.events import SessionOpened
 from workbench.model import BranchId, Problem, TensorSpec
+from workbench.search.shapes import source_of
 from workbench.tree import Node, Tree
-from workbench.views.numbers import source_of_times
 from workbench.views.phrases import baseline_text, factor_text, plural, spread_text
 from workbench.views.progress import progress_json
 from workbench.views.verdicts import ABANDONED, BEST, DUPLICATE, STAGES, Look, look_of
@@ -134,7 +134,7 @@ def score_label(node: Node) -> str:
         time = node.first_time
         rivals = " and ".join(name for name, _ in time.baselines)
         return f"{factor_text(time.speedup)} {rivals} so far ({time.source})" if rivals else ""
-    source = source_of_times(node.evaluation)
+    source = source_of(node.evaluation)
     return f"{factor_text(node.score)} ({source})" if node.passed and source else ""
 
 
@@ -152,7 +152,7 @@ def slower(node: Node) -> str:
     known = [time.baselines for time in evaluation.times if time.baselines]
     fastest = {min(baselines, key=lambda one: one[1])[0] for baselines in known}
     rival = baseline_text(fastest.pop()) if len(fastest) == 1 else "the fastest baseline"
-    by = "as measured" if source_of_times(evaluation) == "measured" else "by the model"
+    by = "as measured" if source_of(evaluation) == "measured" else "by the model"
     return f"slower than {rival} {by}"
 
 

@@ -73,7 +73,7 @@ def _peak(target: Target, problem: Problem, case: Case) -> float:
 def _operations(problem: Problem, case: Case) -> float:
     """Operations of the reference: multiply-adds of products, instructions of the rest; at least one each."""
     work = sum(max(one.flops, one.instructions) for one in sized(problem, case))
-    return work or float(sum(meta.numel for meta in problem.metas(case).values())) or 1.0
+    return work or float(problem.elements(case)) or 1.0
 
 
 def _point(node: Node, case: str, work: tuple[float, float]) -> Json | None:

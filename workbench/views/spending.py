@@ -1,30 +1,9 @@
-"""What language models have cost so far, in numbers and in a line. Pure."""
+"""What language models have cost so far, in a line. Pure."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from workbench.tree import Tree
 from workbench.views.phrases import plural
-
-Json = dict[str, Any]
-
-
-def spent_json(tree: Tree) -> Json:
-    """The meter: calls, tokens, money, the caps, and all of it in words."""
-    spent, policy = tree.spent, tree.opened.policy if tree.opened else None
-    return {
-        "calls": spent.calls,
-        "tokens_in": spent.tokens_in,
-        "tokens_out": spent.tokens_out,
-        "money_usd": round(spent.money_usd, 6),
-        "unpriced_calls": spent.unpriced,
-        "seconds": round(spent.seconds, 1),
-        "cap_tokens": policy.tokens if policy else 0,
-        "cap_money_usd": policy.money_usd if policy else 0.0,
-        "estimate": tree.opened.estimate if tree.opened else "",
-        "words": spent_words(tree),
-    }
 
 
 def spent_words(tree: Tree) -> str:

@@ -11,10 +11,9 @@ import pytest
 import torch
 from softmax_problem import PROBLEM
 
+from tests.playbook.problems import Call, problem_of
 from workbench.model import H100, Case, Problem
-from workbench.problem.capture import read_cell
 from workbench.problem.form import Argument, Form
-from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference
 from workbench.referee.clock import contestants
 from workbench.referee.clock.contestants import EAGER, GRAPH_OF_EAGER, Baselines, told
@@ -171,16 +170,16 @@ def test_a_copy_measured_in_a_bad_moment_makes_no_kernel_suspect() -> None:
 
 
 def test_what_a_mask_hides_need_not_be_read_however_it_is_scaled_before() -> None:
-    def bytes_of(body: str) -> float:
-        problem = open_problem(
-            read_cell(f"import torch\ndef f(x):\n    {body}\ninputs = [torch.randn(64, 64)]\n")
-        )
+    def bytes_of(call: Call) -> float:
+        problem = problem_of(call, {"x": torch.randn(64, 64)})
         return physics_of(problem, problem.cases[0], H100).dram_bytes
 
-    masked = "torch.softmax((x * 0.125){}.tril(), 1)"
-    assert bytes_of(f"return {masked.format('')}") == 0.0
-    assert bytes_of("y = x * 0.125; return torch.softmax(y.tril(), 1), y") == 64 * 64 * 4
-    assert bytes_of(f"return {masked.format('.softmax(1)')}") == 64 * 64 * 4
+    def scaled(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return t["x"] * 0.125
+
+    assert bytes_of(lambda t: scaled(t).tril().softmax(1)) == 0.0
+    assert bytes_of(lambda t: ((y := scaled(t)).tril().softmax(1), y)) == 64 * 64 * 4
+    assert bytes_of(lambda t: scaled(t).softmax(1).tril().softmax(1)) == 64 * 64 * 4
 
 
 def test_a_small_output_may_stay_in_l2() -> None:

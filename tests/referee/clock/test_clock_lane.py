@@ -181,13 +181,13 @@ def test_lost_records_are_noticed() -> None:
 def test_the_slope_sees_work_that_the_device_clocks_miss() -> None:
     lane = FakeLane()
     honest = acts(lane, kernel=100.0)[KERNEL]
-    assert slope_us(lane, honest, 100.0, 3, lane.now) == pytest.approx(100.0, abs=2.0)
+    assert slope_us(lane, honest, 100.0, 3) == pytest.approx(100.0, abs=2.0)
 
     def sneaky(rotation: int) -> Any:
         lane.work_behind(60.0)
         return honest(rotation)
 
-    seen = slope_us(lane, sneaky, 100.0, 3, lane.now)
+    seen = slope_us(lane, sneaky, 100.0, 3)
     assert seen == pytest.approx(160.0, abs=2.0)
     assert "disagree: 100.0 us on the device, 160" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
 
@@ -196,7 +196,7 @@ def test_a_card_that_slows_down_in_a_row_of_calls_is_not_work_behind_the_clocks(
     """5415 us with pauses, 5901 in a row, on an H100 at its power limit."""
     lane = FakeLane()
     slowed = acts(lane, kernel=110.0)[KERNEL]  # in a row; by itself it took 100
-    seen = slope_us(lane, slowed, 100.0, 3, lane.now)
+    seen = slope_us(lane, slowed, 100.0, 3)
     assert disagreement(100.0, [(SLOPE, seen)], OPTIONS)
     seen -= slower_us(lane, slowed, 100.0)
     assert not disagreement(100.0, [(SLOPE, seen)], OPTIONS)
@@ -205,20 +205,20 @@ def test_a_card_that_slows_down_in_a_row_of_calls_is_not_work_behind_the_clocks(
         lane.work_behind(60.0)
         return acts(lane, kernel=100.0)[KERNEL](rotation)
 
-    seen = slope_us(lane, sneaky, 100.0, 3, lane.now) - slower_us(lane, sneaky, 100.0)
+    seen = slope_us(lane, sneaky, 100.0, 3) - slower_us(lane, sneaky, 100.0)
     assert "disagree" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
 
 
 def test_a_call_that_takes_twice_as_long_in_a_row_is_not_excused_by_a_slow_card() -> None:
     lane = FakeLane()
     twice = acts(lane, kernel=200.0)[KERNEL]
-    seen = slope_us(lane, twice, 100.0, 3, lane.now) - slower_us(lane, twice, 100.0)
+    seen = slope_us(lane, twice, 100.0, 3) - slower_us(lane, twice, 100.0)
     assert "disagree" in disagreement(100.0, [(SLOPE, seen)], OPTIONS)
 
 
 def test_a_slope_that_the_host_sets_is_none() -> None:
     lane = FakeLane(issue_ns=400_000)
-    assert slope_us(lane, acts(lane, kernel=100.0)[KERNEL], 100.0, 3, lane.now) == 0.0
+    assert slope_us(lane, acts(lane, kernel=100.0)[KERNEL], 100.0, 3) == 0.0
 
 
 def test_one_interrupted_look_is_looked_at_again_and_persistent_ones_are_not_excused() -> None:

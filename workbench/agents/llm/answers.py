@@ -73,9 +73,6 @@ class ReflectionAnswer(Value):
     """One sentence."""
 
 
-Answer = Cards | KernelAnswer | RepairAnswer | ReflectionAnswer
-
-
 @cache
 def strict_schema(kind: type[Value]) -> dict[str, Any]:
     """JSON schema in the subset that strict structured outputs take: all required, nothing else allowed."""

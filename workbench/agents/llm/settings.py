@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from workbench.errors import UsageError
 
 Role = Literal["reasoner", "synthesizer", "compiler", "correctness", "reflection"]
-ROLES: tuple[Role, ...] = ("reasoner", "synthesizer", "compiler", "correctness", "reflection")
 DEFAULT_URL = "https://api.openai.com/v1"
 _WITHOUT = "`--brain playbook` works without any of this."
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0")

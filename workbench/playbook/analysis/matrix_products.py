@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from workbench.model import base_name
 from workbench.playbook.analysis.in_place_of_calls import in_place_of_calls
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.analysis.places import met_taps_of, places_of
@@ -97,7 +98,7 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
 
     Only of float32: the library multiplies 16-bit numbers with tensor cores itself.
     """
-    name = call.op.split(".")[1]
+    name = base_name(call.op)
     count = _ARGUMENTS.get(name)
     if call.orders != (None,) or len(call.args) != count or call.kwargs:
         return None

@@ -88,7 +88,7 @@ def buffers_read(step: ProgramStep) -> set[str]:
         case Scatter():
             return step.read
         case LibraryCall():
-            return {str(name) for name in _names(step.given)}
+            return step.read
         case Convolution():
             loads = loads_below(store.value for store in step.stores)
             return {step.source, step.weight, *(load.buffer for load in loads)} - {step.buffer}
@@ -96,9 +96,3 @@ def buffers_read(step: ProgramStep) -> set[str]:
             loads = loads_below(store.value for store in step.stores)
             factors = (step.left.buffer, step.right.buffer)
             return {*factors, *(load.buffer for load in loads)} - {step.buffer}
-
-
-def _names(value: object) -> list[object]:
-    if isinstance(value, tuple):
-        return [name for one in value for name in _names(one)]
-    return [getattr(value, "buffer", "")]

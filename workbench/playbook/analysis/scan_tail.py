@@ -11,7 +11,6 @@ from dataclasses import replace
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Pool, loads_below, walk
 from workbench.playbook.ir.program import (
     Kernel,
-    LibraryArgument,
     LibraryCall,
     Output,
     ProgramStep,
@@ -64,7 +63,7 @@ def with_tails(pool: Pool, steps: list[ProgramStep], outputs: tuple[Output, ...]
 def reads(step: ProgramStep) -> set[str]:
     """Buffers a step reads; of a scan, not its own totals."""
     if isinstance(step, LibraryCall):
-        return {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
+        return step.read
     if isinstance(step, Scan):
         found = {load.buffer for value in step.values for load in _loads(value)}
         return found - {step.buffer, before_name(step)}
@@ -81,13 +80,6 @@ def writes(step: ProgramStep) -> set[str]:
     if isinstance(step, Scatter):
         return {step.buffer}
     return {store.buffer for store in step.stores}
-
-
-def _flattened(args: tuple[object, ...]) -> list[object]:
-    found: list[object] = []
-    for arg in args:
-        found += _flattened(arg) if isinstance(arg, tuple) else [arg]
-    return found
 
 
 def _loads(value: Expr) -> list[Load]:

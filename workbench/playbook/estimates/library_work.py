@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from workbench.model import DTYPE_BYTES, Convolved, ConvolvedSide, cudnn_operations, over_fp32
+from workbench.model import DTYPE_BYTES, Convolved, ConvolvedSide, base_name, cudnn_operations, over_fp32
 from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.ir.program import Convolution, LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
@@ -45,7 +45,7 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         query, key, value = shapes[:3]
         pairs = math.prod(query[:-1]) * key[-2] / (2 if call.args[5] else 1)  # the causal half
         return moved, 2.0 * pairs * (key[-1] + value[-1]) / over_fp32("ieee-fp32", max(widths[:3]))
-    if call.op.split(".")[1] in _PRODUCTS and len(shapes) > 1:
+    if base_name(call.op) in _PRODUCTS and len(shapes) > 1:
         faster = over_fp32("ieee-fp32", max(widths[-2:]))
         asked = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
         if faster > 1.0:
@@ -82,7 +82,7 @@ def _edge(size: int) -> float:
 def alone_bytes_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> float:
     """Bytes that move while there is no arithmetic: a convolution's bias is added in a pass of its own, and a
     product of matrices is written when its sums are done."""
-    if call.op.split(".")[1] in _PRODUCTS:
+    if base_name(call.op) in _PRODUCTS:
         return _bytes_of(program, call.results[0], sizes)
     return _bias_bytes(program, call, sizes)
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from workbench.model import DTYPE_BYTES, Problem, Sym
+from workbench.model import DTYPE_BYTES, Problem, Sym, base_name
 from workbench.plan.vocabulary import DTYPES, RESERVED
 from workbench.playbook.analysis.plane_turns import LAG_BYTES, MOST_PLANES
 from workbench.playbook.analysis.row_totals import buffers_read
@@ -25,6 +25,7 @@ from workbench.playbook.ir.agreements import (
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Output, Program
 from workbench.playbook.ir.sizes import Size, product, solved
 from workbench.playbook.kernels.kernel_text import (
+    InTurns,
     JointPart,
     JointText,
     KernelText,
@@ -347,29 +348,28 @@ class PlanText:
         lines = [line for kernel in kernels_of(split) for line in self._prepared(program, kernel)]
         if split.bundle:
             split = self._bundled(split, lines)
-        if split.ahead is not None:
-            return [*lines, *self._in_turns(program, split)]
+        if split.in_turns is not None:
+            return [*lines, *self._in_turns(program, split, split.in_turns)]
         return [*lines, *self._at_once(program, split)]
 
-    def _in_turns(self, program: Program, split: SplitText) -> list[str]:
+    def _in_turns(self, program: Program, split: SplitText, in_turns: InTurns) -> list[str]:
         """More rows than the card holds at a time, by teams; fewer, or on a small card, all at once."""
-        assert split.ahead is not None
         rows, columns = self.size(split.rows), self.size(split.columns)
         at_once, groups = self._names.new("at_once"), self._names.new("groups")
         most, beside = self._names.new("most_columns"), blocks_of(split.threads)
         blocks = f"gpu.sm_count * {beside}"
-        bytes_each, kept = 8 * split.bytes_ahead, beside_piece(split.threads)
+        bytes_each, kept = 8 * in_turns.bytes_a_column, beside_piece(split.threads)
         share = f"cdiv({columns}, {most})" if split.columns.number else f"max(1, cdiv({columns}, {most}))"
         room = f"gpu.threads_per_sm >= {beside * split.threads}"
-        arrived = self._buffers[split.arrived] = self._names.new(split.arrived)
-        count = rows if split.meetings == 1 else f"{split.meetings} * {atom(rows)}"
-        launch = replace(split.ahead, grid=split.ahead.grid.replace(GROUPS, groups))
+        arrived = self._buffers[in_turns.arrived] = self._names.new(in_turns.arrived)
+        count = rows if in_turns.meetings == 1 else f"{in_turns.meetings} * {atom(rows)}"
+        launch = replace(in_turns.text, grid=in_turns.text.grid.replace(GROUPS, groups))
         body = [
             f"{groups} = cdiv({rows}, cdiv({rows}, {at_once}))",
             f"pieces = {blocks} // {groups}",
             f"chunk = cdiv({columns}, 8 * pieces) * 8",
             f"{arrived} = zeros(({count},), i32)",
-            *self._partials(split, split.met_ahead),
+            *self._partials(split, in_turns.partials),
             *self._launch(launch),
         ]
         long = f"{columns} > {split.longest_whole} and " if split.columns.number is None else ""
@@ -507,8 +507,8 @@ class PlanText:
             apart += self._launch(kernel)
         if split.together is None:
             return apart
-        meet = [*self._partials(split, split.met), *self._launch(split.together)]
-        fits = f"chunk <= {split.most_of_a_piece}"
+        meet = [*self._partials(split, split.together.partials), *self._launch(split.together.text)]
+        fits = f"chunk <= {split.together.most}"
         if split.kernels:
             return branch(fits, meet, apart)
         return [f'require({fits}, "all pieces must fit in registers at the same time")', *meet]
@@ -567,7 +567,7 @@ class PlanText:
             self._buffers[result] = names[-1]
         op = call.op.removesuffix(".default")
         lines = called("library", [f'"{op}"', *args], prefix=f"{', '.join(names)} = ")
-        known = call.op.split(".")[1] in _CONTIGUOUS_RESULTS
+        known = base_name(call.op) in _CONTIGUOUS_RESULTS
         for result, name, order in zip(call.results, names, call.orders, strict=True):
             if result in self._used and not (known and order is None):
                 self._buffers[result] = rows = self._names.new(result)

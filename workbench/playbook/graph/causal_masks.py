@@ -6,7 +6,7 @@ that are compared, and what turns truth into numbers and back.
 
 from __future__ import annotations
 
-from workbench.model import Arg, OpNode, Ref
+from workbench.model import Arg, OpNode, Ref, base_name
 from workbench.playbook.graph.graph_edit import GraphEdit
 
 _NOT = ("aten.logical_not.default", "aten.bitwise_not.default")
@@ -57,7 +57,7 @@ def _compares(edit: GraphEdit, made: OpNode) -> str:
         case OpNode(op=op, args=(difference, int() as bound)) if op.endswith(".Scalar"):
             pass
         case OpNode(op=op, args=(Ref() as one, Ref() as other)) if op.endswith(".Tensor"):
-            return _ordered(edit, op.split(".")[1], one, other)
+            return _ordered(edit, base_name(op), one, other)
         case _:
             return ""
     match edit.made(difference):
@@ -67,7 +67,7 @@ def _compares(edit: GraphEdit, made: OpNode) -> str:
         case _:
             return ""
     limits = {"le": ("past", 0), "lt": ("past", 1), "gt": ("future", 0), "ge": ("future", 1)}
-    side, limit = limits.get(op.split(".")[1], ("", 0))
+    side, limit = limits.get(base_name(op), ("", 0))
     return side if bound == limit else ""
 
 

@@ -67,7 +67,7 @@ def _numbers(edit: GraphEdit, arg: Arg) -> list[int] | None:
         return None
     if made.op in ("aten.arange.start_step", "prims.iota.default"):
         return _range(made)
-    name = made.op.split(".")[1]
+    name = made.base_name
     match made.args:
         case (Ref() as row, int() as by) if name in _COMPUTED and not isinstance(by, bool):
             found = _numbers(edit, row)

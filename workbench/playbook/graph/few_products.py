@@ -44,16 +44,16 @@ def few_products(edit: GraphEdit, node: OpNode) -> OpNode | None:
 
     def part(ref: Ref, axis: int, at: int, shape: tuple[Dim, ...]) -> Ref:
         one = OutputSpec(dtype=dtype, dims=shape)
-        return _as(edit, edit.add("aten.slice.Tensor", (ref, axis, at, at + 1), one, "term"), computed)
+        return edit.converted(edit.add("aten.slice.Tensor", (ref, axis, at, at + 1), one, "term"), computed)
 
-    terms = [_as(edit, ref, computed) for ref in added if isinstance(ref, Ref)]
+    terms = [edit.converted(ref, computed) for ref in added if isinstance(ref, Ref)]
     for at in range(depth):
         pair = part(left, last, at, (*batch, rows, 1)), part(right, last - 1, at, (*batch, 1, columns))
         terms.append(edit.add("aten.mul.Tensor", pair, out))
     total, *rest = terms
     for term in rest:
         total = edit.add("aten.add.Tensor", (total, term), out)
-    shaped: tuple[Arg, ...] = (_as(edit, total, node.outs[0].dtype), shape_of(dims))
+    shaped: tuple[Arg, ...] = (edit.converted(total, node.outs[0].dtype), shape_of(dims))
     return node.model_copy(update={"op": "aten.view.default", "args": shaped})
 
 
@@ -62,16 +62,8 @@ def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
     if isinstance(times, int) and times <= MOST:
         return True
     made = edit.made(ref)
-    while made is not None and made.op.split(".")[1] in _PASSED_ON:
+    while made is not None and made.base_name in _PASSED_ON:
         operand = made.args[0]
         assert isinstance(operand, Ref)
         ref, made = operand, edit.made(operand)
     return made is None and not ref.item
-
-
-def _as(edit: GraphEdit, ref: Ref, dtype: DType) -> Ref:
-    spec = edit.spec(ref)
-    if spec.dtype == dtype:
-        return ref
-    out = OutputSpec(dtype=dtype, dims=spec.dims)
-    return edit.add("prims.convert_element_type.default", (ref, dtype), out, "converted")

@@ -10,7 +10,6 @@ from __future__ import annotations
 from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_products import few_products
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.problem.components import name_of
 from workbench.problem.few_axes import reduced_few
 
 _JOINS = {
@@ -29,7 +28,7 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     if (product := few_products(edit, node)) is not None:
         return product
     operand = node.args[0] if node.args else None
-    if name_of(node) not in _JOINS or not isinstance(operand, Ref):
+    if node.base_name not in _JOINS or not isinstance(operand, Ref):
         return None
     found = reduced_few(edit.graph, edit.given, edit.cases).get(node.name)
     if found is None or not isinstance(found[0][found[1]], int):
@@ -38,22 +37,14 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     count, out = shape[axis], node.outs[0]
     assert isinstance(count, int)
     dims = (*shape[:axis], *shape[axis + 1 :])
-    rounds = out.dtype in _ROUNDED and name_of(node) in _ROUNDS
+    rounds = out.dtype in _ROUNDED and node.base_name in _ROUNDS
     computed: DType = "f32" if rounds else out.dtype
     one = OutputSpec(dtype=edit.spec(operand).dtype, dims=dims)
     total, *rest = (
-        _as(edit, edit.add("aten.select.int", (operand, axis, at), one, "element"), computed)
+        edit.converted(edit.add("aten.select.int", (operand, axis, at), one, "element"), computed)
         for at in range(count)
     )
     for part in rest:
-        total = edit.add(_JOINS[name_of(node)], (total, part), OutputSpec(dtype=computed, dims=dims))
-    shaped: tuple[Arg, ...] = (_as(edit, total, out.dtype), shape_of(out.dims))
+        total = edit.add(_JOINS[node.base_name], (total, part), OutputSpec(dtype=computed, dims=dims))
+    shaped: tuple[Arg, ...] = (edit.converted(total, out.dtype), shape_of(out.dims))
     return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
-
-
-def _as(edit: GraphEdit, ref: Ref, dtype: DType) -> Ref:
-    spec = edit.spec(ref)
-    if spec.dtype == dtype:
-        return ref
-    out = OutputSpec(dtype=dtype, dims=spec.dims)
-    return edit.add("prims.convert_element_type.default", (ref, dtype), out, "converted")

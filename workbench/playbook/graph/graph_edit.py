@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable
 from functools import cached_property
 
-from workbench.model import Arg, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.sizes import Sizes
 
@@ -28,7 +28,7 @@ class GraphEdit:
         for ref in graph.outputs:
             self._users.setdefault(ref.ref, []).append(None)
         for node in graph.nodes:
-            for name in refs_of((*node.args, *(value for _, value in node.kwargs))):
+            for name in {ref.ref for ref in node.refs}:
                 self._users.setdefault(name, []).append(node)
         self._stem = stem
         self._added: list[OpNode] = []
@@ -112,6 +112,14 @@ class GraphEdit:
         out = OutputSpec(dtype=self.spec(ref).dtype, dims=dims)
         return self.add("aten.view.default", (ref, shape_of(dims)), out)
 
+    def converted(self, ref: Ref, dtype: DType) -> Ref:
+        """The tensor in another type; itself where it has that type."""
+        spec = self.spec(ref)
+        if spec.dtype == dtype:
+            return ref
+        out = OutputSpec(dtype=dtype, dims=spec.dims)
+        return self.add("prims.convert_element_type.default", (ref, dtype), out, "converted")
+
 
 def shape_of(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
     """Sizes as an operation takes them."""
@@ -125,16 +133,5 @@ def reachable(nodes: list[OpNode], outputs: tuple[Ref, ...]) -> tuple[OpNode, ..
     for node in reversed(nodes):
         if node.name in wanted:
             kept.append(node)
-            wanted |= refs_of(node.args) | refs_of(tuple(value for _, value in node.kwargs))
+            wanted |= {ref.ref for ref in node.refs}
     return tuple(reversed(kept))
-
-
-def refs_of(args: tuple[Arg, ...]) -> set[str]:
-    """Names of the tensors among arguments."""
-    found: set[str] = set()
-    for arg in args:
-        if isinstance(arg, Ref):
-            found.add(arg.ref)
-        elif isinstance(arg, tuple):
-            found |= refs_of(arg)
-    return found

@@ -11,7 +11,7 @@ from __future__ import annotations
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.ir.operations import is_float
-from workbench.problem.components import name_of, reduced_axes
+from workbench.problem.components import reduced_axes
 
 _LARGEST, _LARGEST_AND_PLACE = "aten.amax.default", "aten.max.dim"
 _GROWING = frozenset(
@@ -84,7 +84,7 @@ def _known(edit: GraphEdit, node: OpNode, operand: Ref, axes: list[int]) -> Ref 
 
 def _grows_with(edit: GraphEdit, made: OpNode, axes: list[int]) -> Ref | None:
     """The operand that a result grows with; the other one is the same along the axes."""
-    dims, name = made.outs[0].dims, name_of(made)
+    dims, name = made.outs[0].dims, made.base_name
     match made.args:
         case (Ref() as only, *_) if name in _GROWING and edit.spec(only).dims == dims:
             return only
@@ -115,7 +115,7 @@ def _is_positive(edit: GraphEdit, arg: Arg) -> bool:
     made = edit.made(arg)
     if made is None or not is_float(made.outs[0].dtype):
         return False
-    name = name_of(made)
+    name = made.base_name
     if name in ("exp", "exp2", "sigmoid"):
         return True
     if name in ("sum", "mean", "amax", "sqrt", "rsqrt", "reciprocal", "_to_copy", "view", "expand"):

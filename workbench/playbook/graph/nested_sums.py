@@ -14,7 +14,7 @@ from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.ir.operations import is_pointwise
 from workbench.playbook.ir.sizes import product
-from workbench.problem.components import REDUCTIONS, name_of, reduced_axes
+from workbench.problem.components import REDUCTIONS, reduced_axes
 
 _SUM, _PRODUCT = "aten.sum.dim_IntList", "aten.mul.Tensor"
 _VIEWS = frozenset(["view", "permute", "expand", "unsqueeze", "squeeze", "alias", "clone"])
@@ -69,7 +69,7 @@ def _spread(dims: tuple[Dim, ...], left: list[int], count: int) -> tuple[Dim, ..
 def _is_made_of(edit: GraphEdit, operand: Ref, rows: tuple[Dim, ...]) -> bool:
     """True for arithmetic on reductions that leave as many numbers as ``rows`` has."""
     count = product(edit.sizes.shape(rows))
-    found = [made for made in _below(edit, operand) if name_of(made) in REDUCTIONS]
+    found = [made for made in _below(edit, operand) if made.base_name in REDUCTIONS]
     return bool(found) and all(product(edit.sizes.shape(made.outs[0].dims)) == count for made in found)
 
 
@@ -77,7 +77,7 @@ def _are_of_places(edit: GraphEdit, weights: Ref) -> bool:
     """True for what is computed of places and numbers, finite wherever it is."""
     found = _below(edit, weights)
     if not found or any(
-        name_of(made) not in _PLACES | _FINITE | _VIEWS and not _is_test(made) for made in found
+        made.base_name not in _PLACES | _FINITE | _VIEWS and not _is_test(made) for made in found
     ):
         return False
     numbers = [arg for made in found for arg in made.args if isinstance(arg, float)]
@@ -98,6 +98,6 @@ def _below(edit: GraphEdit, ref: Ref) -> list[OpNode]:
         if made is None or made.name in found:
             continue
         found[made.name] = made
-        if is_pointwise(made) or name_of(made) in _VIEWS:
+        if is_pointwise(made) or made.base_name in _VIEWS:
             pending += [arg for arg in made.args if isinstance(arg, Ref)]
     return list(found.values())

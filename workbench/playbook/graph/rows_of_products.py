@@ -238,7 +238,7 @@ def _goes_to_a_call(edit: GraphEdit, user: OpNode) -> bool:
     """True where a library call reads it, as it lies or a part of it; or it is an output in another shape."""
     if user.op == _VIEW and all(one is None for one in edit.users(user)):
         return True
-    name = user.op.split(".")[1]
+    name = user.base_name
     if name not in PASSED_ON and name not in _PARTS:
         return user.op in _PRODUCTS
     after = edit.users(user)

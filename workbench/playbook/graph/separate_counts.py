@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workbench.model import OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import GraphEdit, refs_of, shape_of
+from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.ir.agreements import met_by
-from workbench.problem.components import REDUCTIONS, name_of, reduced_axes
+from workbench.problem.components import REDUCTIONS, reduced_axes
 
 _SUM, _AND, _PRODUCT = "aten.sum.dim_IntList", "aten.bitwise_and.Tensor", "aten.mul.Tensor"
 _ANDS = (_AND, "aten.logical_and.default")
@@ -63,9 +63,9 @@ def _is_reduced_elsewhere(edit: GraphEdit, node: OpNode, mask: Ref) -> bool:
     """True where something else that is computed of the mask is reduced, too."""
     of_mask = {mask.ref}
     for user in edit.graph.nodes:
-        if user.name == node.name or not of_mask & refs_of(user.args):
+        if user.name == node.name or of_mask.isdisjoint(ref.ref for ref in user.refs):
             continue
-        if name_of(user) in REDUCTIONS:
+        if user.base_name in REDUCTIONS:
             return True
         of_mask.add(user.name)
     return False

@@ -64,7 +64,7 @@ def _is_computed(edit: GraphEdit, ref: Ref) -> bool:
         if made is None or current.ref in seen:
             continue
         seen.add(current.ref)
-        if made.op.split(".")[1] not in _PASSED_ON:
+        if made.base_name not in _PASSED_ON:
             if not is_pointwise(made):
                 return False
             computed = True

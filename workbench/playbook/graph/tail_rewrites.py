@@ -36,7 +36,7 @@ def has_tail(edit: GraphEdit, node: OpNode) -> bool:
 
 
 def _is_tail(edit: GraphEdit, user: OpNode) -> bool:
-    name = user.op.split(".")[1]
+    name = user.base_name
     if name in PASSED_ON:
         return has_tail(edit, user)
     return is_pointwise(user) or name in _OWN_KERNELS

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from workbench.model import Arg, Dim, OpNode, Problem, Ref, TensorSpec, size_of
+from workbench.model import Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.ir.operations import is_pointwise
 from workbench.playbook.ir.sizes import ONE, Products, Sizes
 
@@ -193,7 +193,7 @@ def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
 def _met(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
     """Sizes of operands, each with that of the result that it meets."""
     if is_pointwise(node):
-        for ref in _refs(node.args):
+        for ref in node.refs:
             yield from zip(reversed(dims[ref]), reversed(node.outs[0].dims), strict=False)
     match node:
         case OpNode(
@@ -249,11 +249,3 @@ def _is_within(one: Dim, other: Dim, sizes: Mapping[str, int]) -> bool:
         return size_of(one, sizes) <= size_of(other, sizes)
     except ZeroDivisionError:
         return True
-
-
-def _refs(arg: Arg) -> Iterator[Ref]:
-    if isinstance(arg, tuple):
-        for item in arg:
-            yield from _refs(item)
-    elif isinstance(arg, Ref):
-        yield arg

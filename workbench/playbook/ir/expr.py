@@ -242,9 +242,7 @@ class Pool:
             return self.index(view, dtype)
         more = index if index.dtype == dtype else self.apply("cast", dtype, (index,))
         if not step.is_one:
-            more = self.apply(
-                "mul", dtype, (more, self.const(step.text if step.number is None else step.number, dtype))
-            )
+            more = self.apply("mul", dtype, (more, self.const(step.dim, dtype)))
         if view.is_constant and view.offset.is_zero:
             return more
         return self.apply("add", dtype, (self.index(view, dtype), more))

@@ -310,10 +310,6 @@ def _square(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
     return make.op("mul", value, value)
 
 
-def _identity(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
-    return make.value(operands[0], make.dtype)
-
-
 def _test(op: str) -> Rule:
     def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
         return make.op(op, make.value(operands[0], "f32"), dtype="bool")
@@ -407,4 +403,4 @@ def pointwise(pool: Pool, node: OpNode, operands: Sequence[Operand]) -> Expr:
         value = make.value(operands[0], make.dtype)
         rounds = _CASTS[node.op] and dtype in ("f16", "bf16")
         return pool.apply(f"round_{dtype}", "f32", (value,)) if rounds else value
-    return RULES[node.op.split(".")[1]](make, operands, dict(node.kwargs))
+    return RULES[node.base_name](make, operands, dict(node.kwargs))

@@ -113,6 +113,18 @@ class LibraryCall:
         """All arguments, those with a name too."""
         return (*self.args, *(value for _, value in self.kwargs))
 
+    @property
+    def read(self) -> set[str]:
+        """Buffers that it is given, those in lists included."""
+        found, left = set[str](), [*self.given]
+        while left:
+            arg = left.pop()
+            if isinstance(arg, tuple):
+                left += arg
+            elif isinstance(arg, LibraryArgument):
+                found.add(arg.buffer)
+        return found
+
 
 @dataclass(frozen=True)
 class Scan:

@@ -65,6 +65,11 @@ class Size:
         return "*".join(parts)
 
     @property
+    def dim(self) -> Dim:
+        """The number that it is, or its text."""
+        return self.text if self.number is None else self.number
+
+    @property
     def atom(self) -> str:
         """The text, in parentheses where a product would need them."""
         alone = len(self.factors) + (self.coefficient != 1) <= 1 and self.coefficient >= 0

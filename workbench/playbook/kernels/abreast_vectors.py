@@ -186,7 +186,7 @@ class VectorLoop(ColumnLoop):
         self._before.append(f"const auto {pack} = {function}<VEC>({address});")
         self._packs[load.serial] = f"{pack}.at[k]"
         self.frame.use_vector(load.buffer, row_part)
-        self.frame.use_rows(load.buffer, column_part)
+        self.frame.use_rows(column_part)
 
     def _store(self, store: Store) -> None:
         row_part, column_part = self.kernel.split(store.view)
@@ -203,7 +203,7 @@ class VectorLoop(ColumnLoop):
         self.frame.helpers.add(line.partition("(")[0])
         self._after.append(line)
         self.frame.use_vector(store.buffer, row_part)
-        self.frame.use_rows(store.buffer, column_part)
+        self.frame.use_rows(column_part)
 
 
 def abreast_vectors(site: Site, kernel: Kernel, name: str) -> KernelText | None:

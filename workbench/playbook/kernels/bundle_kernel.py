@@ -219,7 +219,7 @@ class _BundleLoop(ColumnLoop):
         place = index_text(columns, "col", self.frame.macros)
         if self.frame.vector:
             self.frame.use_vector(at.buffer, rows)
-            self.frame.use_rows(at.buffer, columns)
+            self.frame.use_rows(columns)
         first = self.kernel.bundle_pointer(at)
         return first if place.code == "0" else f"{first} + {place.within(13)}"
 

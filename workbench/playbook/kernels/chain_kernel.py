@@ -96,7 +96,7 @@ class ChainKernel(ScanKernel):
             address = self._address(load.buffer, load.view, "from")
             lines.append(f"const auto {pack} = load<VEC>({address});")
             self.frame.use_vector(load.buffer, column)
-            self.frame.use_rows(load.buffer, row)
+            self.frame.use_rows(row)
         return lines
 
     def _at_hand(self, roots: Sequence[Expr]) -> Scope:
@@ -140,7 +140,7 @@ class ChainKernel(ScanKernel):
             pack = self.frame.names.new(f"{store.buffer}_pack")
             self.frame.helpers.update(["pack", "store"])
             self.frame.use_vector(store.buffer, column)
-            self.frame.use_rows(store.buffer, row)
+            self.frame.use_rows(row)
             packs.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"store({self._address(store.buffer, store.view)}, {pack});")

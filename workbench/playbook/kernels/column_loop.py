@@ -423,7 +423,7 @@ class ColumnLoop:
             self.frame.vectors.add(buffer)
             return
         self.frame.use_vector(buffer, column_part)
-        self.frame.use_rows(buffer, row_part)
+        self.frame.use_rows(row_part)
 
     def _load_loosely(self, load: Load, row_part: View, column_part: View) -> None:
         """What has no border where peeled rows have theirs is a vector only where rows need no peeling."""

@@ -67,6 +67,32 @@ class KernelText:
 
 
 @dataclass(frozen=True)
+class Together:
+    """The kernel of blocks that all wait for one another, each with a piece of a row."""
+
+    text: KernelText
+    most: int
+    """Columns of a piece."""
+    partials: tuple[tuple[str, str], ...]
+    """Buffers of partial results: name and type."""
+
+
+@dataclass(frozen=True)
+class InTurns:
+    """The kernel of teams of blocks that take the rows in turns, each block with a piece of a row."""
+
+    text: KernelText
+    bytes_a_column: int
+    """That a block keeps."""
+    partials: tuple[tuple[str, str], ...]
+    """Buffers of partial results: name and type."""
+    arrived: str
+    """Its counters of blocks that have arrived at a meeting."""
+    meetings: int
+    """Of a row: counters that it needs."""
+
+
+@dataclass(frozen=True)
 class SplitText:
     """Kernels that share a row among several blocks, and the one to use where rows are many."""
 
@@ -86,19 +112,8 @@ class SplitText:
     threads: int
     most_teams: int = 0
     """Blocks along the rows that there are counters for; 0 where none are needed."""
-    together: KernelText | None = None
-    """The kernel of blocks that wait for one another, each with a piece of at most ``most_of_a_piece``."""
-    most_of_a_piece: int = 0
-    met: tuple[tuple[str, str], ...] = ()
-    """Buffers of partial results of that kernel."""
-    ahead: KernelText | None = None
-    """The kernel of teams of blocks that take the rows in turns, which keep ``bytes_ahead`` of a column."""
-    bytes_ahead: int = 0
-    met_ahead: tuple[tuple[str, str], ...] = ()
-    """Buffers of partial results of that kernel."""
-    arrived: str = ""
-    """Its counters of blocks that have arrived at a meeting, ``meetings`` for each row."""
-    meetings: int = 0
+    together: Together | None = None
+    in_turns: InTurns | None = None
     bundle: str = ""
     """Rows of a block, in the plan language, where the grid and ``teams`` call them ``{bundle}``."""
     alone: bool = False
@@ -226,8 +241,8 @@ def kernels_of(step: Step) -> tuple[KernelText, ...]:
     match step:
         case KernelText():
             return (step,)
-        case SplitText(kernels=kernels, plain=plain, together=together, ahead=ahead):
-            shared = (*(one for one in (ahead, together) if one is not None), *kernels)
+        case SplitText(kernels=kernels, plain=plain, together=together, in_turns=in_turns):
+            shared = (*(one.text for one in (in_turns, together) if one is not None), *kernels)
             return shared if plain is None else (*kernels_of(plain), *shared)
         case ShapedText(short=short, long=long):
             return (*kernels_of(short), *kernels_of(long))
@@ -375,8 +390,8 @@ class Frame:
         self.vectors.add(buffer)
         self.rows_together[buffer] = max(vectors, self.rows_together.get(buffer, 1))
 
-    def use_rows(self, buffer: str, row_part: View) -> None:
-        """Note where the rows of such a buffer begin."""
+    def use_rows(self, row_part: View) -> None:
+        """Note where the rows of a buffer begin that is accessed through vectors."""
         self.divisors.update(axis.stride for axis in row_part.axes if not axis.stride.is_zero)
         if not row_part.offset.is_zero:
             self.divisors.add(row_part.offset)

@@ -108,7 +108,7 @@ class _Writer:
             self.elements[load.serial] = f"{name}.at[k]"
             if frame.vector:
                 frame.use_vector(load.buffer, place)
-                frame.use_rows(load.buffer, plane)
+                frame.use_rows(plane)
             start = "" if base.code == "0" else f" + {base.within(SUM)}"
             return [f"const auto {name} = load<VEC>({pointer}{start} + at);"]
         name = frame.names.new(f"{load.buffer}_here")

@@ -85,7 +85,7 @@ def _in_vectors(one: PairFrame, axis: int, operands: Sequence[Operand]) -> list[
         packs[load.serial] = frame.names.new(f"{load.buffer}_pack")
         frame.vectors.add(load.buffer)
         frame.divisors.add(one.space.columns)
-        frame.use_rows(load.buffer, rows)
+        frame.use_rows(rows)
         element = frame.element(load.buffer, one.index(rows, cols))
         ctype = frame.element_type(load.buffer)
         lines.append(f"const Pack<{ctype}, VEC> {packs[load.serial]} = load<VEC>(&{element});")

@@ -211,7 +211,7 @@ class ScanKernel:
             self.frame.helpers.add("load")
             lines.append(f"const auto {pack} = load<VEC>({self._address(load.buffer, load.view)});")
             self.frame.use_vector(load.buffer, column)
-            self.frame.use_rows(load.buffer, row)
+            self.frame.use_rows(row)
         return lines
 
     def _is_made(self, load: Load) -> bool:
@@ -238,7 +238,7 @@ class ScanKernel:
             pack = self.frame.names.new(f"{store.buffer}_pack")
             self.frame.helpers.update(["pack", "store"])
             self.frame.use_vector(store.buffer, own)
-            self.frame.use_rows(store.buffer, row)
+            self.frame.use_rows(row)
             lines.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"store({self._address(store.buffer, store.view)}, {pack});")

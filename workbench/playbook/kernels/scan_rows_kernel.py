@@ -134,7 +134,7 @@ class ScanRowsKernel(ScanKernel):
             lines.append(f"const auto {pack} = {self._function('load')}<VEC>({address});")
             if self.frame.vector:
                 self.frame.use_vector(load.buffer, column)
-                self.frame.use_rows(load.buffer, row)
+                self.frame.use_rows(row)
         return lines
 
     def _asked_beside(self) -> list[str]:
@@ -160,7 +160,7 @@ class ScanRowsKernel(ScanKernel):
         row = joined((by_row,), load.view.offset)
         if self.frame.vector:
             self.frame.vectors.add(load.buffer)
-            self.frame.use_rows(load.buffer, row)
+            self.frame.use_rows(row)
             self.frame.divisors.update([] if woven else [column.axes[-1].size])
             self.frame.divisors.update([] if woven else [axis.stride for axis in beside])
         at = index_text(row, "row", self.frame.macros).code
@@ -214,7 +214,7 @@ class ScanRowsKernel(ScanKernel):
             self.frame.helpers.add("pack")
             if self.frame.vector:
                 self.frame.use_vector(store.buffer, column)
-                self.frame.use_rows(store.buffer, row)
+                self.frame.use_rows(row)
             packs.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"{self._function('store')}({self._address(store.buffer, store.view)}, {pack});")

@@ -14,15 +14,17 @@ from workbench.playbook.analysis.row_shapes import row_shape
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.kernels.bundle_kernel import bundle_kernel
-from workbench.playbook.kernels.kernel_text import KernelText, ShapedText, Site, SplitText
-from workbench.playbook.kernels.split_launch import Partials, SplitKernel, joined_by_last
-from workbench.playbook.kernels.together_kernel import (
+from workbench.playbook.kernels.kernel_text import (
+    InTurns,
+    KernelText,
+    ShapedText,
+    Site,
+    SplitText,
     Together,
-    TogetherKernel,
-    fits_together,
-    together_kernel,
 )
-from workbench.playbook.kernels.together_rows import InTurns, any_in_turns, bytes_in_turns, rows_kernel
+from workbench.playbook.kernels.split_launch import Partials, SplitKernel, joined_by_last
+from workbench.playbook.kernels.together_kernel import TogetherKernel, fits_together, together_kernel
+from workbench.playbook.kernels.together_rows import any_in_turns, bytes_in_turns, rows_kernel
 from workbench.playbook.kernels.words_kernel import WordsKernel
 from workbench.playbook.schedules.schedule import (
     LEAST_PIECE,
@@ -53,8 +55,8 @@ def split_kernel(
     partials = Partials(shared)
     joint = _together(shared, kernel, names, name)
     arrived = Names([*site.program.buffers, *site.partials]).new(f"{name}_arrived")
-    in_turns = replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch))
-    ahead = _ahead(in_turns, kernel, names.new(f"{name}_in_turns"), arrived)
+    staying = replace(shared, schedule=replace(pieces, prefetch=schedule.prefetch))
+    in_turns = _in_turns(staying, kernel, names.new(f"{name}_in_turns"), arrived)
     constant = rows.number is not None and columns.number is not None
     alone = joint is not None and constant and plain is None
     texts = () if alone else _launches(shared, kernel, name, names, partials)
@@ -66,7 +68,7 @@ def split_kernel(
             f"cdiv({site.size(rows)}, {{bundle}})",
             bundle_text(site.at_least_one(rows), schedule.bundle_lanes),
         )
-    found = SplitText(
+    return SplitText(
         texts,
         partials.all if texts else (),
         plain,
@@ -81,13 +83,9 @@ def split_kernel(
         alone=schedule.bundle and counted > 0,
         few_waves=_few_waves(shared, rows, columns),
         told=told_piece(pieces) if pieces.join_told and team == "block" and not schedule.bundle else 0,
+        together=joint,
+        in_turns=in_turns,
     )
-    if joint is not None:
-        found = replace(found, together=joint.text, most_of_a_piece=joint.most, met=joint.partials)
-    if ahead is not None:
-        found = replace(found, ahead=ahead.text, bytes_ahead=ahead.bytes_a_column, met_ahead=ahead.partials)
-        found = replace(found, arrived=arrived, meetings=ahead.meetings)
-    return found
 
 
 def _few_waves(site: Site, rows: Size, columns: Size) -> bool:
@@ -110,7 +108,7 @@ def _together(site: Site, kernel: Kernel, names: Names, name: str) -> Together |
     return together_kernel(site, kernel, names.new(f"{name}_together"), kind)
 
 
-def _ahead(site: Site, kernel: Kernel, name: str, arrived: str) -> InTurns | None:
+def _in_turns(site: Site, kernel: Kernel, name: str, arrived: str) -> InTurns | None:
     """The one launch of blocks that take the rows in turns, where some declared rows do."""
     space = RowSpace(site.program.pool, kernel)
     shape = row_shape(space, passes_of(space, kernel, single_pass=True))

@@ -221,7 +221,7 @@ class _StackedScan(ScanKernel):
                 continue
             found[load.serial] = self.frame.names.new(f"{load.buffer}_pack"), load
             self.frame.use_vector(load.buffer, row)
-            self.frame.use_rows(load.buffer, column)
+            self.frame.use_rows(column)
         return list(found.values())
 
     def _asked(self, load: Load) -> str:
@@ -248,7 +248,7 @@ class _StackedScan(ScanKernel):
             pack = self.frame.names.new(f"{store.buffer}_pack")
             self.frame.helpers.update(["pack", "store"])
             self.frame.use_vector(store.buffer, row)
-            self.frame.use_rows(store.buffer, column)
+            self.frame.use_rows(column)
             lines.append(f"Pack<{self.frame.element_type(store.buffer)}, VEC> {pack};")
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"store({self._address(store.buffer, store.view)}, {pack});")

@@ -8,7 +8,7 @@ the card at the same time, or nothing is launched.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from workbench.model import H100
 from workbench.playbook.analysis.accumulators import AccumulatorText
@@ -16,7 +16,7 @@ from workbench.playbook.analysis.row_passes import Accumulator, Pass, RowSpace, 
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.kernels.column_loop import ColumnLoop
 from workbench.playbook.kernels.fetching import FetchingKernel
-from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site
+from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, Together
 from workbench.playbook.kernels.row_kernel import RowKernel
 from workbench.playbook.kernels.split_launch import Partials, SplitKernel
 from workbench.playbook.schedules.fitting import Cases, RowShape, most_kept
@@ -87,17 +87,6 @@ def keeps_pieces(space: RowSpace, kernel: Kernel, schedule: Schedule, piece: int
 def piece_of(columns: int, pieces: int) -> int:
     """Columns of a piece, as the plan computes them: whole vectors."""
     return -(-columns // (8 * pieces)) * 8
-
-
-@dataclass(frozen=True)
-class Together:
-    """The one launch."""
-
-    text: KernelText
-    most: int
-    """Columns of a piece."""
-    partials: tuple[tuple[str, str], ...]
-    """Buffers of partial results: name and type."""
 
 
 class TogetherKernel(FetchingKernel, SplitKernel):

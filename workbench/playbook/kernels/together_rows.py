@@ -6,12 +6,12 @@ each other. While one team does, the others load and store; the next row follows
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook.analysis.row_passes import Accumulator, RowSpace, passes_of, waiting_loads
 from workbench.playbook.ir.program import Buffer, Kernel, Program
-from workbench.playbook.kernels.kernel_text import KernelText, Limits, Site, block
+from workbench.playbook.kernels.kernel_text import InTurns, KernelText, Limits, Site, block
 from workbench.playbook.kernels.next_piece import KeptPiece
 from workbench.playbook.kernels.next_row import copied_ahead
 from workbench.playbook.kernels.split_launch import Partials
@@ -85,19 +85,6 @@ def ahead_of(schedule: Schedule) -> Schedule:
     threads = split_threads(schedule)
     own = replace(together(schedule), team="block", team_fit=False, fit=False, threads=threads, cluster=1)
     return replace(own, prefetch=True, promised=blocks_of(threads) * threads)
-
-
-@dataclass(frozen=True)
-class InTurns:
-    """The one launch."""
-
-    text: KernelText
-    bytes_a_column: int
-    """That a block keeps."""
-    partials: tuple[tuple[str, str], ...]
-    """Buffers of partial results: name and type."""
-    meetings: int
-    """Of a row: counters that it needs."""
 
 
 class TogetherRowsKernel(TogetherKernel):
@@ -180,4 +167,4 @@ def rows_kernel(site: Site, kernel: Kernel, name: str, arrived: str) -> InTurns 
     if text.width is not None and not text.width.is_possible:
         found = TogetherRowsKernel(site, kernel, name, partials, arrived, vector=False)
         text = found.text()
-    return InTurns(text, found.next_row.bytes_a_column, partials.all, found.meetings)
+    return InTurns(text, found.next_row.bytes_a_column, partials.all, arrived, found.meetings)

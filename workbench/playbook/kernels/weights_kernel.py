@@ -146,7 +146,7 @@ class _WeightsLoop(VectorLoop):
         self._packs[load.serial] = f"{pack}[i].at[k]"
         if self.frame.vector:
             self.frame.use_vector(load.buffer, row_part)
-            self.frame.use_rows(load.buffer, column_part)
+            self.frame.use_rows(column_part)
 
     def _constants(self) -> list[str]:
         near = self.frame.macros.text(self.kernel.shared.neighbours)

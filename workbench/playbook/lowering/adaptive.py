@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref, Sym
+from workbench.model import Arg, DType, OpNode, Ref, Sym
 from workbench.playbook.analysis.placement import identity
+from workbench.playbook.graph.graph_edit import shape_of
 from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.operations import compute_type, is_float
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
@@ -102,7 +103,7 @@ def _bounds(lowering: Lowering, shape: tuple[Size, ...], along: _Along) -> tuple
     place = pool.apply("cast", dtype, (pool.index(merged(View(axes)), dtype),))
 
     def const(size: Size) -> Expr:
-        return pool.const(size.text if size.number is None else size.number, dtype)
+        return pool.const(size.dim, dtype)
 
     def at_least(part: Expr, beyond: Size) -> Expr:
         scaled = pool.apply("mul", dtype, (part, const(along.size)))
@@ -202,7 +203,7 @@ def _before(
     """An element, or ``fill`` from the end on: there the axis's last may be read, so that no load waits."""
     index, end, fill = bounds
     pool, last = lowering.pool, along.size + number(-1)
-    there = pool.const(last.text if last.number is None else last.number, along.dtype)
+    there = pool.const(last.dim, along.dtype)
     within = pool.apply("smaller", along.dtype, (index, there))
     seen = looked_up(lowering, value, within, along.axis, change)
     return pool.apply("where", seen.dtype, (pool.apply("lt", "bool", (index, end)), seen, fill))
@@ -290,36 +291,20 @@ def _of_blocks(lowering: Lowering, node: OpNode, axes: tuple[_Along, ...], fold:
     out = node.outs[0]
     front = out.dims[: len(out.dims) - len(axes)]
     sizes = [along.each for along in axes if along.each is not None]
-    pairs = zip(out.dims[len(front) :], map(_dim, sizes), strict=True)
+    pairs = zip(out.dims[len(front) :], (size.dim for size in sizes), strict=True)
     cut = (*front, *(dim for pair in pairs for dim in pair))
     within = tuple(range(len(front) + 1, len(cut), 2))
-    blocks = _made(lowering, node, "aten.view.default", (node.args[0], _sizes(cut)), cut)
+    blocks = lowering.on_the_way(node, "aten.view.default", (node.args[0], shape_of(cut)), cut)
     if fold is LARGEST:
         args = (blocks, within, False)
         lowering.node(node.model_copy(update={"op": "aten.amax.default", "args": args, "outs": (out,)}))
         lowering.keep_view(node, lowering.value(Ref(ref=node.name)), 0)
         return True
-    total = _made(lowering, node, "aten.sum.dim_IntList", (blocks, within, False), out.dims)
-    count = _dim(product(sizes))
+    total = lowering.on_the_way(node, "aten.sum.dim_IntList", (blocks, within, False), out.dims)
+    count = product(sizes).dim
     by: Arg = count if isinstance(count, int) else Sym(sym=count)
     lowering.node(node.model_copy(update={"op": "aten.div.Tensor", "args": (total, by), "kwargs": ()}))
     return True
-
-
-def _dim(size: Size) -> Dim:
-    return size.text if size.number is None else size.number
-
-
-def _sizes(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
-    return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)
-
-
-def _made(lowering: Lowering, node: OpNode, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Ref:
-    """Lower one more node on the way."""
-    name = f"{node.name}_{op.split('.')[1]}"
-    out = OutputSpec(dtype=node.outs[0].dtype, dims=dims)
-    lowering.node(OpNode(name=name, op=op, args=args, outs=(out,)))
-    return Ref(ref=name)
 
 
 _FOLDS = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Pool, walk
 from workbench.playbook.ir.sizes import ZERO, Size, number
 from workbench.playbook.ir.views import Axis, NotAView, View, joined, merged, runs
+from workbench.playbook.lowering.pieces import one_stride
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _shifted(cut: _Cut, by: Size) -> Callable[[View], View]:
 
     def change(view: View) -> View:
         parts = runs(view, cut.axes)
-        return joined(parts, view.offset + -(by * _stride(parts[cut.along])))
+        return joined(parts, view.offset + -(by * one_stride(parts[cut.along])))
 
     return change
 
@@ -100,14 +101,7 @@ def _over_and_over(cut: _Cut) -> Callable[[View], View]:
     def change(view: View) -> View:
         parts = list(runs(view, cut.axes))
         again = Axis(number(len(cut.pieces)), ZERO)
-        parts[cut.along] = (again, Axis(cut.length, _stride(parts[cut.along])))
+        parts[cut.along] = (again, Axis(cut.length, one_stride(parts[cut.along])))
         return joined(tuple(parts), view.offset)
 
     return change
-
-
-def _stride(part: tuple[Axis, ...]) -> Size:
-    run = merged(View(part)).axes
-    if len(run) > 1:
-        raise NotAView
-    return run[0].stride if run else ZERO

@@ -308,9 +308,7 @@ def _first_inside(lowering: Lowering, shape: tuple[Size, ...], windows: tuple[Wi
                 "where", "i32", (pool.apply("lt", "bool", (place, pool.const(0, "i32"))), inside, place)
             )
         step = product(shape[len(shape) - len(windows) + axis + 1 :])
-        part = (
-            place if step.is_one else apply("mul", place, step.text if step.number is None else step.number)
-        )
+        part = place if step.is_one else apply("mul", place, step.dim)
         total = part if total is None else pool.apply("add", "i32", (total, part))
     assert total is not None
     return total

@@ -13,7 +13,6 @@ from workbench.playbook.analysis.placement import Placement, matrix
 from workbench.playbook.ir.expr import Expr, Load, Pool, unguarded, walk
 from workbench.playbook.ir.program import (
     Kernel,
-    LibraryArgument,
     LibraryCall,
     ProgramStep,
     Scan,
@@ -65,8 +64,7 @@ def read_and_written(step: ProgramStep | Store) -> tuple[set[str], set[str]]:
     """Buffers that a step reads, and those that it writes."""
     match step:
         case LibraryCall():
-            given = {arg.buffer for arg in _flattened(step.given) if isinstance(arg, LibraryArgument)}
-            return given, set(step.results)
+            return step.read, set(step.results)
         case Scan():
             return {load.buffer for value in step.values for load in _loads(value)}, set(step.written)
         case Scatter():
@@ -75,13 +73,6 @@ def read_and_written(step: ProgramStep | Store) -> tuple[set[str], set[str]]:
             return {load.buffer for load in _loads(step.value)}, {step.buffer}
     found = [read_and_written(store) for store in step.stores]
     return set[str]().union(*(reads for reads, _ in found)), set[str]().union(*(made for _, made in found))
-
-
-def _flattened(args: tuple[object, ...]) -> list[object]:
-    found: list[object] = []
-    for arg in args:
-        found += _flattened(arg) if isinstance(arg, tuple) else [arg]
-    return found
 
 
 def _along(pool: Pool, flat: Kernel, rows: Kernel) -> list[Store] | None:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from workbench.model import Arg, OpNode, Problem, Ref
+from workbench.model import Arg, OpNode, Problem, refs_in
 from workbench.playbook.analysis.apart import gathered
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.ir.expr import Expr, Pool, Reduction, leaves, loads_below
@@ -72,7 +72,7 @@ class _Graph:
         self._users: dict[str, list[OpNode]] = defaultdict(list)
         for node in self._nodes:
             self._shapes[node.name] = sizes.shape(node.outs[0].dims)
-            for name in dict.fromkeys(ref.ref for ref in _refs(node.args)):
+            for name in dict.fromkeys(ref.ref for ref in node.refs):
                 self._users[name].append(node)
         self._made = [
             node.name
@@ -138,7 +138,7 @@ class _Graph:
         if node is None or not (_moves(node) or node.op in _JOINS):
             yield name
             return
-        for ref in _refs(node.args[0]):
+        for ref in refs_in(node.args[:1]):
             yield from self._sources(ref.ref)
 
     def _axes(self, user: OpNode, shape: tuple[Size, ...]) -> Iterator[int]:
@@ -160,7 +160,7 @@ class _Graph:
                 return
             at, way = waiting.pop()
             for user in self._users[at]:
-                whole, *others = [ref for ref in _refs(user.args) if ref.ref == at]
+                whole, *others = [ref for ref in user.refs if ref.ref == at]
                 way = way if whole.item is None else (*way, str(whole.item))
                 if not _moves(user) or whole is not user.args[0] or others:
                     yield way
@@ -181,9 +181,3 @@ def _moves(node: OpNode) -> bool:
 def _leading(shape: tuple[Size, ...], rows: Size) -> int | None:
     """How many leading axes the rows are; None where they are not all of some."""
     return next((last for last in range(1, len(shape) + 1) if product(shape[:last]) == rows), None)
-
-
-def _refs(arg: Arg) -> list[Ref]:
-    if isinstance(arg, tuple):
-        return [ref for item in arg for ref in _refs(item)]
-    return [arg] if isinstance(arg, Ref) else []

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from workbench.model import Arg, DType, OpNode, Problem, Ref, Sym
+from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Problem, Ref, Sym, base_name
 from workbench.playbook.analysis.placement import (
     Placement,
     best_placement,
@@ -111,8 +111,8 @@ class Lowering:
         self._users = Counter(ref.ref for ref in problem.graph.outputs)
         self.used = set(problem.graph.outputs)
         for node in problem.graph.nodes:
-            self.used.update(_refs(node.args))
-            self._users.update({ref.ref for ref in _refs(node.args)})
+            self.used.update(node.refs)
+            self._users.update({ref.ref for ref in node.refs})
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
         self._read_from: dict[tuple[int, DType], Expr] = {}
@@ -135,7 +135,7 @@ class Lowering:
 
     def users(self, name: str) -> list[OpNode]:
         """The nodes that read a result."""
-        return [node for node in self.nodes.values() if name in {r.ref for r in _refs(node.args)}]
+        return [node for node in self.nodes.values() if name in {r.ref for r in node.refs}]
 
     # -------------------------------------------------------------------------------- values
 
@@ -359,10 +359,17 @@ class Lowering:
         self._write_where_read_around(node)
         if len(self.operations) > asked or not self._is_long(node) or movement.computed_in_slices(self, node):
             return
-        computed = [ref for ref in _refs(node.args) if not isinstance(self.value(ref).expr, Load)]
+        computed = [ref for ref in node.refs if not isinstance(self.value(ref).expr, Load)]
         self._values.update((ref, self._written_out(self.value(ref), ref.ref, None)) for ref in computed)
         if computed:
             self._node(node)
+
+    def on_the_way(self, node: OpNode, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Ref:
+        """Lower one more node, of the first result's type, whose result ``node`` is made of."""
+        out = OutputSpec(dtype=node.outs[0].dtype, dims=dims)
+        made = OpNode(name=f"{node.name}_{base_name(op)}", op=op, args=args, outs=(out,))
+        self.node(made)
+        return Ref(ref=made.name)
 
     def keep(self, name: str) -> None:
         """Write a value that later steps read elements of; one kernel may have it on the chip."""
@@ -386,7 +393,7 @@ class Lowering:
 
     def _store_long_sums(self, node: OpNode) -> None:
         """Write a sum of many tensors that is read once more behind a call that was made of it."""
-        refs = tuple(dict.fromkeys(_refs(node.args))) if self.fuse and is_pointwise(node) else ()
+        refs = tuple(dict.fromkeys(node.refs)) if self.fuse and is_pointwise(node) else ()
         for ref in refs if len(refs) > 1 else ():
             value = self.value(ref)
             if not long_sums.is_long(value.expr, self._elements(value.shape), self._elements_of):
@@ -399,7 +406,7 @@ class Lowering:
 
     @cached_property
     def _readers(self) -> long_sums.Readers:
-        return long_sums.Readers({name: {r.ref for r in _refs(n.args)} for name, n in self.nodes.items()})
+        return long_sums.Readers({name: {r.ref for r in n.refs} for name, n in self.nodes.items()})
 
     def _elements(self, shape: tuple[Size, ...]) -> int:
         """At the size that was declared first."""
@@ -555,13 +562,7 @@ def _is_erf(part: Expr) -> bool:
 
 
 def _takes_strides(op: str) -> bool:
-    return op.split(".")[1] in _TAKES_STRIDES
-
-
-def _refs(arg: Arg) -> list[Ref]:
-    if isinstance(arg, tuple):
-        return [ref for item in arg for ref in _refs(item)]
-    return [arg] if isinstance(arg, Ref) else []
+    return base_name(op) in _TAKES_STRIDES
 
 
 def _label(part: Expr) -> str:

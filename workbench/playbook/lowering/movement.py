@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from workbench.model import Arg, OpNode, Ref, Sym
+from workbench.model import Arg, OpNode, Sym, refs_in
 from workbench.playbook.analysis.placement import best_placement
 from workbench.playbook.ir.expr import Expr, Load, walk
 from workbench.playbook.ir.operations import compute_type, is_float
@@ -172,7 +172,7 @@ def computed_in_slices(lowering: Lowering, node: OpNode) -> bool:
 
 def _pieces_of(lowering: Lowering, node: OpNode) -> tuple[list[Value], tuple[Size, ...], int]:
     """The pieces that are not empty, in the type of the whole; the whole's shape, and the axis."""
-    parts = [lowering.value(ref) for ref in _refs(node.args[0])]
+    parts = [lowering.value(ref) for ref in refs_in(node.args[:1])]
     shape = _shape(lowering, node)
     axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(shape)
     dtype = node.outs[0].dtype
@@ -244,7 +244,7 @@ def _shifted(
 
 def _constant(lowering: Lowering, node: OpNode) -> bool:
     out = node.outs[0]
-    name = node.op.split(".")[1]
+    name = node.base_name
     fill: Arg = 0 if "zeros" in name or "empty" in name else 1 if "ones" in name else None
     if fill is None:
         fill = node.args[0 if name == "scalar_tensor" else 1]
@@ -441,11 +441,6 @@ def _int(arg: Arg) -> int:
 def _ints(arg: Arg) -> tuple[int, ...]:
     assert isinstance(arg, tuple)
     return tuple(_int(item) for item in arg)
-
-
-def _refs(arg: Arg) -> tuple[Ref, ...]:
-    assert isinstance(arg, tuple)
-    return tuple(item for item in arg if isinstance(item, Ref))
 
 
 Rule = Callable[["Lowering", OpNode], bool]

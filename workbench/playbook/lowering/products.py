@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
+from workbench.model import OpNode, Ref
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering.lower import Lowering
@@ -30,22 +30,14 @@ def lower(lowering: Lowering, node: OpNode) -> bool:
     if 1 not in (rows, columns) or not isinstance(left, Ref) or not isinstance(right, Ref):
         return False
     size = lowering.value(left).shape[-1]
-    depth: Dim = size.text if size.number is None else size.number
+    depth = size.dim
     turn = (*range(ndim - 2), ndim - 1, ndim - 2)
     if columns == 1:
-        right = _made(lowering, node, "aten.permute.default", (right, turn), (*batch, 1, depth))
+        right = lowering.on_the_way(node, "aten.permute.default", (right, turn), (*batch, 1, depth))
         wide, axis = (*batch, rows, depth), ndim - 1
     else:
-        left = _made(lowering, node, "aten.permute.default", (left, turn), (*batch, depth, 1))
+        left = lowering.on_the_way(node, "aten.permute.default", (left, turn), (*batch, depth, 1))
         wide, axis = (*batch, depth, columns), ndim - 2
-    products = _made(lowering, node, "aten.mul.Tensor", (left, right), wide)
+    products = lowering.on_the_way(node, "aten.mul.Tensor", (left, right), wide)
     lowering.node(node.model_copy(update={"op": "aten.sum.dim_IntList", "args": (products, (axis,), True)}))
     return True
-
-
-def _made(lowering: Lowering, node: OpNode, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...]) -> Ref:
-    """Lower one more node on the way."""
-    name = f"{node.name}_{op.split('.')[1]}"
-    out = OutputSpec(dtype=node.outs[0].dtype, dims=dims)
-    lowering.node(OpNode(name=name, op=op, args=args, outs=(out,)))
-    return Ref(ref=name)

@@ -30,12 +30,11 @@ _OPS = {
 }  # fmt: skip
 _IN_TWO_STEPS = frozenset(["sum", "prod", "max", "min", "any", "all"])
 """Operations for which the parts of a row may be reduced first, and then joined by the same operation."""
-_ONE_AXIS = ("prod", "max", "min", "argmax", "argmin")
 
 
 def lower(lowering: Lowering, node: OpNode) -> bool:
     """Lower a reducing node; False when it is none."""
-    name = node.op.split(".")[1]
+    name = node.base_name
     if not node.op.startswith("aten.") or name not in _OPS or node.op.endswith(".other"):
         return False
     axes = _axes(node, len(lowering.value(node.args[0]).shape))

@@ -17,6 +17,7 @@ from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.ir.views import Axis, View, joined, merged, runs
 from workbench.playbook.lowering.movement import keep_axes, looked_up
 from workbench.playbook.lowering.pieces import one_stride
+from workbench.playbook.lowering.windows import integer
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering.lower import Lowering, Value
@@ -44,14 +45,14 @@ def _slice_scatter(lowering: Lowering, node: OpNode) -> bool:
     position = _position(lowering, shape, axis)
     end = first + (piece.shape[axis] + number(-1)) * number(step) + ONE
     tests = [
-        pool.apply(op, "bool", (position, pool.const(at.text if at.number is None else at.number, "i32")))
+        pool.apply(op, "bool", (position, pool.const(at.dim, "i32")))
         for op, at, always in (("ge", first, first.is_zero), ("lt", end, end == shape[axis]))
         if not always
     ]
     if step == 1:
         seen = lowering.through(piece, _shifted(piece.shape, axis, first, shape[axis]), shape).expr
     else:
-        past = position if first.is_zero else pool.apply("sub", "i32", (position, _integer(lowering, first)))
+        past = position if first.is_zero else pool.apply("sub", "i32", (position, integer(lowering, first)))
         by = pool.const(step, "i32")
         left = pool.apply("fmod", "i32", (past, by))
         tests.append(pool.apply("eq", "bool", (left, pool.const(0, "i32"))))
@@ -75,10 +76,6 @@ def _shifted(own: tuple[Size, ...], axis: int, first: Size, size: Size) -> Calla
         return joined(tuple(parts), view.offset + -(first * stride))
 
     return change
-
-
-def _integer(lowering: Lowering, size: Size) -> Expr:
-    return lowering.pool.const(size.text if size.number is None else size.number, "i32")
 
 
 def _masked(lowering: Lowering, node: OpNode) -> bool:
@@ -127,7 +124,7 @@ def _scatter(lowering: Lowering, node: OpNode) -> bool:
             new = pool.apply("add", dtype, (result, new))
         result = pool.apply("where", dtype, (here, new, result))
     reached = [
-        pool.apply("lt", "bool", (_position(lowering, shape, i), _integer(lowering, size)))
+        pool.apply("lt", "bool", (_position(lowering, shape, i), integer(lowering, size)))
         for i, size in enumerate(index.shape)
         if i != axis and size != shape[i]
     ]

@@ -101,7 +101,7 @@ def _is_cut(side: Size) -> bool:
 
 def integer(lowering: Lowering, size: Size) -> Expr:
     """A size as a number to compute with."""
-    return lowering.pool.const(size.text if size.number is None else size.number, "i32")
+    return lowering.pool.const(size.dim, "i32")
 
 
 def _shifted(
@@ -148,7 +148,7 @@ def _is_read_again(lowering: Lowering, node: OpNode) -> bool:
     waiting = list(users) if len(users) > 1 else []
     while waiting:
         user = waiting.pop()
-        if user.op.split(".")[1] in _REDUCTIONS:
+        if user.base_name in _REDUCTIONS:
             return True
         if user.name not in seen and is_pointwise(user):
             waiting += lowering.users(user.name)

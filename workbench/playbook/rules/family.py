@@ -8,10 +8,9 @@ name that a person chose, nor a size.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from workbench.model import Arg, Problem, Ref
+from workbench.model import Problem
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.analysis.row_shapes import row_shape
 from workbench.playbook.ir.expr import Load, walk
@@ -84,16 +83,8 @@ def _structure(problem: Problem) -> str:
     numbers: dict[str, str] = {spec.name: spec.dtype for spec in problem.tensors}
     lines = []
     for number, node in enumerate(problem.graph.nodes):
-        sources = [numbers.get(name, "?") for name in _references(node.args)]
+        sources = [numbers.get(ref.ref, "?") for ref in node.refs]
         lines.append(f"{node.op}({','.join(sources)})")
         numbers[node.name] = str(number)
     lines.append(",".join(numbers.get(ref.ref, "?") for ref in problem.graph.outputs))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
-
-
-def _references(args: Iterable[Arg]) -> Iterator[str]:
-    for arg in args:
-        if isinstance(arg, Ref):
-            yield arg.ref
-        elif isinstance(arg, tuple):
-            yield from _references(arg)

@@ -313,6 +313,10 @@ def schedule_of(vector: Vector) -> Schedule:
     def on(name: str, default: str) -> bool:
         return values.get(name, default) == "on"
 
+    def number(name: str) -> int:
+        """A technique that is ``off`` or a number; 0 for off."""
+        return int(values.get(name, "off").replace("off", "0"))
+
     fuse = values.get("fusion", "all") == "all"
     team: Team = "block"
     match values.get("threads_per_row"):
@@ -371,8 +375,8 @@ def schedule_of(vector: Vector) -> Schedule:
         reciprocal=on("reciprocal", "off"),
         promised={"half": 1024, "full": 2048}.get(values.get("occupancy", "free"), 0),
         narrow=values.get("index_width") == "32",
-        tile=int(values.get("turned_tile", "0").replace("off", "0")),
-        pair_tile=int(values.get("pair_tile", "off").replace("off", "0")),
+        tile=number("turned_tile"),
+        pair_tile=number("pair_tile"),
         convolve=_convolved(values.get("convolution", "library")),
         convolve_as_product=values.get("convolution") in ("three_tf32", "patches"),
         places_down=values.get("convolution") == "patches",
@@ -381,15 +385,15 @@ def schedule_of(vector: Vector) -> Schedule:
         multiply=values.get("matrix_product") == "three_tf32",
         multiply_each=values.get("matrix_product") == "each",
         split_k=int(values.get("split_k", "1").replace("each", str(EACH))),
-        strip=int(values.get("strip", "off").replace("off", "0")),
-        side=int(values.get("walk_down", "off").replace("off", "0")),
+        strip=number("strip"),
+        side=number("walk_down"),
         down=int(values.get("walk_rows", "32")),
         windows_here=values.get("window_parts") == "shared",
         step_by_warps=values.get("steps_by") == "warp",
         early=on("early_loads", "off"),
         stream_stores=values.get("stores") == "streamed",
-        lines=int(values.get("lines_a_thread", "off").replace("off", "0")),
-        rolled=int(values.get("rolled_steps", "off").replace("off", "0")),
+        lines=number("lines_a_thread"),
+        rolled=number("rolled_steps"),
         apart=on("axis_a_thread", "off"),
         staged=on("staged_rows", "off"),
         backwards=on("backwards", "off"),

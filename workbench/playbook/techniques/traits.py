@@ -270,9 +270,11 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
+    cuts = [cut for kernel in kernels if (cut := cut_of(kernel, program.stencils)) is not None]
     loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
     summing = Schedule(row_sums="warp")
-    declared = [case.size_map for case in problem.cases]
+    sizes = [case.size_map for case in cases]
+    declared = sizes[: len(problem.cases)]
     tabled = _tabled(program, cases, len(declared))
     convolutions = convolutions_in(program) if problem.contract != "tf32" else ()
     products = _products(program, problem.contract, declared)
@@ -283,14 +285,10 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         naive_kernels=outline.naive_kernels,
         library_calls=tuple(step.op for step in program.steps if isinstance(step, LibraryCall)),
         flat_kernels=sum(kernel.stores[0].level == "flat" for kernel in kernels),
-        turned=sum(
-            _is_tiled(kernel, [case.size_map for case in cases[: len(problem.cases)]]) for kernel in kernels
-        ),
+        turned=sum(_is_tiled(kernel, declared) for kernel in kernels),
         strips=sum(bool(strips_of(kernel, program.stencils)) for kernel in kernels),
-        walks=sum(cut_of(kernel, program.stencils) is not None for kernel in kernels),
-        beside=sum(
-            (cut := cut_of(kernel, program.stencils)) is not None and cut.is_beside for kernel in kernels
-        ),
+        walks=len(cuts),
+        beside=sum(cut.is_beside for cut in cuts),
         looked_up=sum(_reads_elsewhere(kernel) for kernel in kernels),
         windowed=sum(
             isinstance(step, Kernel) and step.ahead is not None
@@ -299,7 +297,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         recurrences=len(loops),
         loops_in_vectors=sum(makes_vectors(loop) for loop in loops),
         stepped=len(every) - len(kernels),
-        step_teams=_step_teams(program, every, [case.size_map for case in cases]),
+        step_teams=_step_teams(program, every, sizes),
         apart=sum(apart_of(program.pool, kernel) is not None for kernel in kernels),
         staged=(_staged(program, cases, declared, False), _staged(program, cases, declared, True)),
         repeated=sum(slow_repeats(kernel, declared) is not None for kernel in kernels),
@@ -330,7 +328,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         slow_math=_slow([*every, *joining]) or any(is_pair(step.op, step.value.dtype) for step in scans),
         rewrites=_applying(digest, holder) | program.applied | _in_steps(problem, without),
         divides=any(divides(program.pool, kernel) for kernel in [*every, *joining]),
-        narrow_indices=_narrow(program, [case.size_map for case in cases]),
+        narrow_indices=_narrow(program, sizes),
         scans=scans,
         scatters=scatters,
         stages=len(stages_of(every)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
-from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, walk
+from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below
 from workbench.playbook.ir.operations import BITS_OF, FLOAT_OF, is_float
 from workbench.playbook.text.cuda_text import CTYPES, Text, number, spell
 from workbench.playbook.text.names import Macros, Names
@@ -176,11 +176,6 @@ def _short(body: Expr) -> str:
             stem = stem_of(body)
             return words.get(stem, stem.removesuffix("_value"))
     return "value"
-
-
-def used_in(roots: Iterable[Expr]) -> set[int]:
-    """Serials of everything below the roots."""
-    return {expr.serial for root in roots for expr in walk(root)}
 
 
 def _is_real_size(expr: Expr) -> bool:

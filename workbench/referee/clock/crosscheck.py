@@ -32,7 +32,7 @@ def events_us(sampler: EventSampler, name: str, samples: int) -> float:
     return statistics.median(sampler.take([Turn(name, turn) for turn in range(samples)]))
 
 
-def slope_us(lane: Lane, act: Act, time_us: float, samples: int, now: Callable[[], float]) -> float:
+def slope_us(lane: Lane, act: Act, time_us: float, samples: int) -> float:
     """Microseconds one call adds to the wall clock, caches cold: T(2N) - T(N) over N, less the flush.
 
     0 where the host, not the device, set the pace: that says nothing about the device.
@@ -43,8 +43,8 @@ def slope_us(lane: Lane, act: Act, time_us: float, samples: int, now: Callable[[
         lane.open_cold()
         act(turn)
 
-    both = _slope(lane, with_call, calls, samples, now)
-    alone = _slope(lane, lambda _: lane.open_cold(), calls, samples, now)
+    both = _slope(lane, with_call, calls, samples)
+    alone = _slope(lane, lambda _: lane.open_cold(), calls, samples)
     return 1e6 * (both - alone) - LAUNCH_US if both and alone else 0.0
 
 
@@ -69,21 +69,19 @@ def _calls(lane: Lane, time_us: float) -> int:
     return max(2, min(MOST_CALLS, int(SLOPE_US / (time_us + lane.flush_us + 1.0))))
 
 
-def _slope(
-    lane: Lane, step: Callable[[int], None], calls: int, samples: int, now: Callable[[], float]
-) -> float:
+def _slope(lane: Lane, step: Callable[[int], None], calls: int, samples: int) -> float:
     """Seconds a step adds, the median over samples; 0 where the host set the pace in half of them."""
     paced = 0
 
     def seconds(count: int) -> float:
         nonlocal paced
         lane.wait()
-        started = now()
+        started = lane.now()
         for turn in range(count):
             step(turn)
-        issued = now()
+        issued = lane.now()
         lane.wait()
-        ended = now()
+        ended = lane.now()
         paced += issued - started > PACED * (ended - started)
         return ended - started
 

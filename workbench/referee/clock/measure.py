@@ -10,28 +10,21 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from workbench.errors import GpuError
-from workbench.model import Conditions, Contract, Measured, Rival, StepTime
+from workbench.model import Contract, Measured, Rival, StepTime
 from workbench.numerics.precision import precision
 from workbench.referee.clock import crosscheck
 from workbench.referee.clock.conditions import open_monitor
 from workbench.referee.clock.contestants import EAGER, told
 from workbench.referee.clock.gpu import GpuLane, host_us, lane_of, pci_bus_id
 from workbench.referee.clock.graphs import replaying
-from workbench.referee.clock.lane import (
-    Act,
-    CuptiSampler,
-    EventSampler,
-    LostRecords,
-    Record,
-    Trace,
-)
+from workbench.referee.clock.lane import Act, CuptiSampler, EventSampler, LostRecords, Record, Trace
 from workbench.referee.clock.options import ClockOptions, Physics
 from workbench.referee.clock.samples import KERNEL, RawTimes
 from workbench.referee.clock.sanity import LARGEST_RMS, allowed_beside, parts_of, unlike
@@ -112,7 +105,7 @@ def measure(
     with torch.no_grad(), precision(setting.contract):
         run = _Run(case_label, {KERNEL: candidate, **rivals}, options, setting)
         timing = run.timed()
-    return Timing(**{**timing.__dict__, "seconds": time.perf_counter() - started})
+    return replace(timing, seconds=time.perf_counter() - started)
 
 
 class _Run:
@@ -124,7 +117,6 @@ class _Run:
         self.missing = list(setting.missing)
         self.lane: GpuLane = lane_of(options)
         self.host: dict[str, float] = {}
-        self.outside = ""
         self.disturbed = ""
 
     def timed(self) -> Timing:
@@ -240,7 +232,7 @@ class _Run:
             look = partial(crosscheck.events_us, self._events(), KERNEL, samples)
             found.append((EVENTS, crosscheck.looked_again(look, time_us, self.options)))
         host_us, flush_us = self.host[KERNEL], self.lane.flush_us
-        look = partial(crosscheck.slope_us, self.lane, act, time_us, samples, time.perf_counter)
+        look = partial(crosscheck.slope_us, self.lane, act, time_us, samples)
         paced = not crosscheck.usable(host_us, time_us, flush_us)
         seen = look() if paced else crosscheck.looked_again(look, time_us, self.options)
         seen = self._less_heat(seen, act, time_us)
@@ -274,7 +266,7 @@ class _Run:
 
     def _wall_us(self, name: str, time_us: float) -> float:
         samples, act = self.options.checks_at(time_us), self.acts[name]
-        seen = crosscheck.slope_us(self.lane, act, time_us, samples, time.perf_counter)
+        seen = crosscheck.slope_us(self.lane, act, time_us, samples)
         return self._less_heat(seen, act, time_us)
 
     def _less_heat(self, seen: float, act: Act, time_us: float) -> float:
@@ -344,6 +336,3 @@ def _without(raw: RawTimes, odd: tuple[tuple[str, str], ...]) -> RawTimes:
 
 def _with_latency(rival: Rival, host: Mapping[str, float], graphs: Mapping[str, float]) -> Rival:
     return rival.model_copy(update={"host_us": host.get(rival.name), "graph_us": graphs.get(rival.name)})
-
-
-__all__ = ["Act", "Check", "Conditions", "Setting", "Timing", "measure"]

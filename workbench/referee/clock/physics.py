@@ -16,7 +16,7 @@ from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
 from workbench.referee.least_bytes import written_bytes
 from workbench.referee.least_operations import needed_products
-from workbench.referee.work import FREE, Sized, base_name, references
+from workbench.referee.work import FREE, Sized, references
 
 OVER_COPY = 1.12
 """Peak of the memory over what a copy reaches: 3.35 TB/s against 3.03 on an H100. A copy that was measured in
@@ -72,7 +72,7 @@ def _needed(problem: Problem, case: Case) -> dict[str, int]:
     returned = {ref.ref for ref in problem.graph.outputs}
 
     def whole(name: str) -> bool:
-        return any(counts(base_name(node.op), node.name) for node in readers.get(name, ()))
+        return any(counts(node.base_name, node.name) for node in readers.get(name, ()))
 
     def counts(op: str, result: str) -> bool:
         if op in PARTIAL:

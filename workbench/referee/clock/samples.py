@@ -66,3 +66,9 @@ def pairs(order: Sequence[str], times_us: Sequence[float]) -> dict[str, tuple[fl
     for name, time_us in zip(order, times_us, strict=True):
         found.setdefault(name, []).append(round(time_us, 4))
     return {name: (pair[0], pair[1]) for name, pair in found.items()}
+
+
+def raw_times(case: str, names: Sequence[str], blocks: Sequence[dict[str, tuple[float, float]]]) -> RawTimes:
+    """Blocks as ``pairs`` has them, by contestant."""
+    tracks = tuple(Track(name=name, blocks=tuple(block[name] for block in blocks)) for name in names)
+    return RawTimes(case=case, tracks=tracks)

@@ -22,6 +22,9 @@ KEPT = 0.5
 """Middle part of the blocks that a ratio is the mean of: nearly the precision of a mean, nearly the
 robustness of a median (Rosenberger and Gasko 1983, trimmed means)."""
 
+STRETCH = 5
+"""Samples in a row that nothing disturbed."""
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -82,15 +85,15 @@ def chained_ratio(
     return _exponential(middle(first) + middle(second), draws)
 
 
-def quietest(values: Sequence[float], stretch: int = 5) -> float:
-    """The least median of ``stretch`` samples in a row: what a cost is while nobody else has the device.
+def quietest(values: Sequence[float]) -> float:
+    """The least median of ``STRETCH`` samples in a row: what a cost is while nobody else has the device.
 
     For what is taken off a time: a median over all would grow where another process disturbs the
     calibration, and every kernel timed afterwards would look faster than it is.
     """
     return min(
-        float(np.median(values[first : first + stretch]))
-        for first in range(0, max(1, len(values) - stretch + 1), stretch)
+        float(np.median(values[first : first + STRETCH]))
+        for first in range(0, max(1, len(values) - STRETCH + 1), STRETCH)
     )
 
 

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple, Protocol
 from workbench.model import Conditions
 from workbench.referee.clock.conditions import Monitor, Snapshot, is_throttled, summary
 from workbench.referee.clock.options import ClockOptions
-from workbench.referee.clock.samples import RawTimes, Track, pairs, turns
+from workbench.referee.clock.samples import RawTimes, pairs, raw_times, turns
 from workbench.referee.clock.stopping import PATIENCE, Stopping
 
 ClockName = Literal["cupti", "events", "wall"]
@@ -69,7 +69,7 @@ def take_case(
             dropped += size
             continue
         blocks += batch
-        raw = _raw(case, names, blocks)
+        raw = raw_times(case, names, blocks)
         if stopping.enough(raw, seconds):
             return Taken(raw, summary(snapshots, dropped, watch.monitor.others()), seconds)
 
@@ -107,8 +107,3 @@ def _batch(
     times = sampler.take(calls)
     width = 2 * len(names)
     return [pairs(order, times[i * width : (i + 1) * width]) for i, order in enumerate(orders)]
-
-
-def _raw(case: str, names: Sequence[str], blocks: Sequence[dict[str, tuple[float, float]]]) -> RawTimes:
-    tracks = tuple(Track(name=name, blocks=tuple(block[name] for block in blocks)) for name in names)
-    return RawTimes(case=case, tracks=tracks)

@@ -116,6 +116,34 @@ def test_variables_of_the_notebook_stand_in_a_line(shell: InteractiveShell) -> N
     assert isinstance(shell.user_ns["session"], RecordedSession)
 
 
+def test_a_path_may_be_quoted_and_begin_at_home(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shell.run_cell_magic("cuda_optimize", '--device null --rounds 0 --folder "my runs/ü"', CELL)
+    assert session(shell).folder == tmp_path / "my runs" / "ü"
+    session(shell).close()
+    shell.run_line_magic("cuda_resume", "'my runs/ü' --look")  # as we tell it ourselves
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --folder ~/there", CELL)
+    assert session(shell).folder == tmp_path / "there"
+    session(shell).close()
+    shell.run_line_magic("cuda_optimize", "--brain replay --from ~/there --folder '~/the other'")
+    assert session(shell).folder == tmp_path / "the other"
+
+
+def test_a_cell_run_again_for_a_folder_that_is_taken_leaves_the_session_at_work(
+    shell: InteractiveShell,
+) -> None:
+    line = "--device null --rounds 0 --no-archive --folder here"
+    shell.run_cell_magic("cuda_optimize", line, CELL)
+    before = session(shell)
+    with pytest.raises(UsageError, match="already holds a session; resume it or choose another folder"):
+        shell.run_cell_magic("cuda_optimize", line, CELL)
+    assert session(shell) is before
+    shell.run_cell_magic("cuda_kernel", "double", BY_HAND)
+    assert list(before.tree.nodes) == ["e1"]
+
+
 def test_a_folder_without_a_session_is_met_with_those_there_are(shell: InteractiveShell) -> None:
     for line in ("double", "elsewhere/nothing --look"):
         with pytest.raises(UsageError, match="check the path"):

@@ -25,7 +25,7 @@ from IPython.core.magic import (
     line_magic,
     magics_class,
 )
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Enum, Float, Int, Unicode
 from traitlets.config import Configurable
 
@@ -209,6 +209,9 @@ class CudaMagics(Magics, Configurable):
 
     def _options(self, line: str) -> Namespace:
         options = _parse(self.cuda_optimize, line)
+        for name in ("folder", "recorded"):  # no shell has done it
+            if path := getattr(options, name):
+                setattr(options, name, str(Path(path).expanduser()))
         for name in SET_BY_CONFIG:
             if getattr(options, name) is None:
                 setattr(options, name, getattr(self, name))
@@ -392,7 +395,8 @@ def _parse(magic: Any, line: str) -> Namespace:
                 f"unknown option {flag}.{nearest(flag, known)} The options are {' '.join(known)}"
             )
     try:
-        options: Namespace = parse_argstring(magic, line)
+        # Of the words, not of the line: the shell's own way of splitting leaves quotes around a path.
+        options: Namespace = parser.parse_args(words)
         return options
     except ShellUsageError as error:
         raise UsageError(_plainly(str(error))) from None

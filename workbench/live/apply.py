@@ -27,7 +27,8 @@ def announce(live: LiveSession, namespace: Namespace) -> None:
     """Let a cell's function be called by its name, as if the cell had run. Nothing runs before the call."""
 
     def problem() -> Problem:
-        live.opened()
+        if live.tree.opened is None:  # once it is read, a search that fails takes nothing from it
+            live.opened()
         opened = live.tree.opened
         assert opened is not None  # opened() would have raised
         return opened.problem

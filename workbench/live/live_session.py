@@ -84,8 +84,8 @@ class LiveSession(Steered):
             pass  # close() asked for it
         finally:
             await self._device.close()
-            if self._closing.is_set():
-                session.close()
+            # Also after a failure: acts would be recorded for nobody, and the folder could not be resumed.
+            session.close()
 
     def _notice(self) -> None:
         with self._changed:

@@ -358,6 +358,19 @@ def test_what_opening_finds_wrong_is_told_and_raised(folder: Path) -> None:
     assert not folder.exists()
 
 
+def test_a_failure_of_ours_is_told_with_its_kind(folder: Path) -> None:
+    def begin(_: object) -> Session:
+        raise KeyError("softmax")
+
+    live = LiveSession(Beginning("bare", folder, begin), doubles.team(), NullDevice())
+    with pytest.raises(KeyError):
+        live.opened(LIMIT_S)
+    told: list[str] = []
+    live.at_failure(told.append)
+    assert told == ["KeyError: 'softmax'"] and live.state == f"failed: {told[0]}"
+    live.close()
+
+
 def test_closing_while_the_cell_is_read_waits_for_nothing(folder: Path) -> None:
     begun = threading.Event()
 

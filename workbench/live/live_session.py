@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.devices.usage import Usage, Watched
-from workbench.errors import SessionError
+from workbench.errors import SessionError, said_by
 from workbench.events import AgentFailed
 from workbench.live.parts import Beginning, Best, ExportFormat, Listener, Page, Tell, best_of, page_of
 from workbench.live.recordings import replay_words
@@ -67,7 +67,7 @@ class LiveSession(Steered):
             # The thread's boundary: kept, and raised where the person waits.
             self._error = error
             for tell in self._at_failure:
-                tell(str(error))
+                tell(said_by(error))
         finally:
             self._notice()
 
@@ -117,7 +117,7 @@ class LiveSession(Steered):
         """One line on where the search stands."""
         from workbench.views.project import state_json
 
-        return f"failed: {self._error}" if self._error else str(state_json(self.tree)["words"])
+        return f"failed: {said_by(self._error)}" if self._error else str(state_json(self.tree)["words"])
 
     def __repr__(self) -> str:
         from workbench.views.report import summary_text
@@ -271,7 +271,7 @@ class LiveSession(Steered):
         """Call ``tell`` with one line when opening or the search itself fails, or has failed."""
         self._at_failure.append(tell)
         if self._error is not None:
-            tell(str(self._error))
+            tell(said_by(self._error))
 
     def at_close(self, act: Callable[[], None]) -> None:
         """Call ``act`` once when the session is closed."""

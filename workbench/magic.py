@@ -339,8 +339,7 @@ class _Told(Exception):
 
 def _replaced(old: LiveSession) -> str:
     """What became of the session that a cell opened when it was run before."""
-    from workbench.live.parts import shown_path
-    from workbench.views.phrases import plural
+    from workbench.views.phrases import plural, shown_path
 
     had = plural(len(old.tree.nodes), "branch")
     where = shown_path(old.folder)

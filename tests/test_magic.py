@@ -377,6 +377,29 @@ def test_an_interrupted_wait_for_a_kernel_is_told_in_a_line(
         shell.run_cell_magic("cuda_kernel", "double", "__global__ void k() {}")
 
 
+def test_an_interrupt_while_the_cell_is_read_leaves_no_search_behind(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[LiveSession] = []
+
+    def interrupted(live: LiveSession, *_: object) -> bool:
+        waiting.append(live)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveSession, "opened", interrupted)
+        with pytest.raises(UsageError, match="interrupted while the problem was read"):
+            shell.run_cell_magic("cuda_optimize", "--device null --no-archive --folder here", CELL)
+    assert "session" not in shell.user_ns
+    [live] = waiting
+    live._thread.join(120)
+    assert not live._thread.is_alive() and live.tree.round == 0
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive", CELL)
+    monkeypatch.setattr(LiveSession, "opened", interrupted)
+    with pytest.raises(UsageError, match="still being read; run this cell again"):
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+
+
 CUDA_CELL = "/* plan\ndef plan(x):\n    return x\n*/\n__global__ void k() {}\n"
 
 

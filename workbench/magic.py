@@ -130,7 +130,11 @@ class CudaMagics(Magics, Configurable):
             options = self._options(line)
             capture = self._capture(options, cell)
             live = self._start(options, capture)
-            live.opened(GRACE_S if in_notebook() and not options.wait else None)
+            try:
+                live.opened(GRACE_S if in_notebook() and not options.wait else None)
+            except KeyboardInterrupt:
+                live.close()  # nobody would hold it, and it would search to its end
+                raise UsageError("interrupted while the problem was read; no search was begun") from None
             if cell is not None and capture and capture.kind in ("function", "module_instance"):
                 announce(live, self._names)
             self._show(live, wait=options.wait)
@@ -148,14 +152,14 @@ class CudaMagics(Magics, Configurable):
         with _plain_errors():
             options = _parse(self.cuda_kernel, line)
             live = self._session_named(options.name) if options.name else self._newest()
-            live.opened()
-            # The magic's own line is line 1, so that messages have the person's line numbers.
+            left = "the problem is still being read; run this cell again"
             try:
+                live.opened()
+                left = "the kernel is still being judged, and session has the verdict then"
+                # The magic's own line is line 1, so that messages have the person's line numbers.
                 branch = live.judge("\n" + cell, options.parent)
             except KeyboardInterrupt:
-                raise UsageError(
-                    "no longer waited for: the kernel is still being judged, and session has the verdict then"
-                ) from None
+                raise UsageError(f"no longer waited for: {left}") from None
             self._show_verdict(live, branch)
 
     @magic_arguments()

@@ -177,6 +177,34 @@ def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Pa
     assert isinstance(shown, RecordedSession) and shown.tree.nodes == tree.nodes
 
 
+def test_a_kernel_for_a_cell_that_cannot_be_read_names_that_cell_s_operation(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:  # as in a notebook, where a late mistake shows in the panel
+        patch.setattr(LiveSession, "opened", lambda *_: False)
+        cell = "import torch\ndef f(x):\n    return x @ x\ninputs = [torch.randn(2, 3)]\n"
+        shell.run_cell_magic("cuda_optimize", "--device null --no-archive", cell)
+    with pytest.raises(UsageError, match="f has no session: line 4: the reference raised"):
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+
+
+def test_a_recorded_session_is_the_one_that_is_meant(shell: InteractiveShell, tmp_path: Path) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder first", CELL)
+    session(shell).close()
+    cell = CELL.replace("double", "twice")
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive", cell)
+    shell.run_line_magic("cuda_resume", "first --look")
+    with pytest.raises(UsageError, match="only shown"):  # and not judged as a kernel for "twice"
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+    with pytest.raises(UsageError, match="double has no correct kernel yet"):
+        shell.run_line_magic("cuda_export", f"double {tmp_path / 'out'}")
+    shell.run_line_magic("cuda_resume", "first")
+    live = session(shell)
+    shell.run_line_magic("cuda_resume", "first --look")  # beside the one at work, which goes on
+    shell.run_cell_magic("cuda_kernel", "double", BY_HAND)
+    assert "e1" in live.tree.nodes
+
+
 BY_HAND = """/* plan
 def plan(x):
     rows, cols = x.shape

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from workbench.live import LiveSession
+    from workbench.live import LiveSession, RecordedSession
     from workbench.problem.capture import Capture
 
 DEVICES = ("auto", "emulator", "cuda", "null")
@@ -91,7 +91,7 @@ class CudaMagics(Magics, Configurable):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell, parent=shell)
-        self._sessions: dict[str, LiveSession] = {}
+        self._sessions: dict[str, LiveSession | RecordedSession] = {}
         self._names: dict[str, Any] = shell.user_ns
 
     @magic_arguments()
@@ -152,14 +152,14 @@ class CudaMagics(Magics, Configurable):
         with _plain_errors():
             options = _parse(self.cuda_kernel, line)
             live = self._session_named(options.name) if options.name else self._newest()
-            left = "the problem is still being read; run this cell again"
+            self._wait_for_problem(live)
+            # The magic's own line is line 1, so that messages have the person's line numbers.
             try:
-                live.opened()
-                left = "the kernel is still being judged, and session has the verdict then"
-                # The magic's own line is line 1, so that messages have the person's line numbers.
                 branch = live.judge("\n" + cell, options.parent)
             except KeyboardInterrupt:
-                raise UsageError(f"no longer waited for: {left}") from None
+                raise UsageError(
+                    "no longer waited for: the kernel is still being judged, and session has the verdict then"
+                ) from None
             self._show_verdict(live, branch)
 
     @magic_arguments()
@@ -168,13 +168,16 @@ class CudaMagics(Magics, Configurable):
     @argument("--look", action="store_true", help="show it as it was recorded; needs no GPU and no model")
     @line_magic
     def cuda_resume(self, line: str) -> None:
-        """Go on with a session where it ended, or look at it."""
+        """Go on with a session where it ended, or look at it: its kernel can be applied and exported, too."""
         from workbench.live import look, resume
 
         with _plain_errors():
             options = _parse(self.cuda_resume, line)
             if options.look:
                 recorded = self._names["session"] = look(options.folder)
+                if getattr(self._sessions.get(recorded.name), "closed", True):  # else it is at work here
+                    self._sessions.pop(recorded.name, None)
+                    self._sessions[recorded.name] = recorded
                 recorded.show()
                 return
             self._show(resume(Path(options.folder).expanduser()), wait=options.wait)
@@ -290,7 +293,18 @@ class CudaMagics(Magics, Configurable):
         if not in_notebook():
             print(live)
 
-    def _show_verdict(self, live: LiveSession, branch: str) -> None:
+    def _wait_for_problem(self, live: LiveSession | RecordedSession) -> None:
+        """Until it is read. An error of it names lines of another cell, so that its name is put in front."""
+        try:
+            live.opened()
+        except KeyboardInterrupt:
+            raise UsageError(
+                "no longer waited for: the problem is still being read; run this cell again"
+            ) from None
+        except WorkbenchError as error:
+            raise UsageError(f"{live.name} has no session: {error}") from None
+
+    def _show_verdict(self, live: LiveSession | RecordedSession, branch: str) -> None:
         from IPython.display import display
 
         from workbench.model import BranchId
@@ -303,12 +317,12 @@ class CudaMagics(Magics, Configurable):
             return
         display({"text/html": verdict_html(live.tree, BranchId(branch)), "text/plain": text}, raw=True)
 
-    def _newest(self) -> LiveSession:
+    def _newest(self) -> LiveSession | RecordedSession:
         if not self._sessions:
             raise UsageError("no session to judge for: run %%cuda_optimize --rounds 0 on the operation first")
         return list(self._sessions.values())[-1]
 
-    def _session_named(self, name: str) -> LiveSession:
+    def _session_named(self, name: str) -> LiveSession | RecordedSession:
         if name in self._sessions:
             return self._sessions[name]
         if not self._sessions:
@@ -341,7 +355,7 @@ class _Told(Exception):
     """What was asked for is words and nothing else."""
 
 
-def _replaced(old: LiveSession) -> str:
+def _replaced(old: LiveSession | RecordedSession) -> str:
     """What became of the session that a cell opened when it was run before."""
     from workbench.views.phrases import plural, shown_path
 

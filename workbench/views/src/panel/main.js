@@ -45,7 +45,7 @@ class Panel {
     this.edgeLayer = s("g");
     this.markLayer = s("g");
     this.rails = s("svg", { class: "rails", width: 700, height: 0, "aria-hidden": "true" }, this.edgeLayer, this.markLayer);
-    this.waiting = h("p", { class: "soft empty" }, "No branch yet: the reasoner is reading the problem.");
+    this.waiting = h("p", { class: "soft empty" });
     this.list = h("div", { role: "none" });
     this.tree.append(this.rails, this.list, this.waiting);
     // On press, not on click: a row's words may change before the button is released.

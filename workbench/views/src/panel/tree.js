@@ -126,6 +126,8 @@ export function drawTree(panel) {
   panel.tree.classList.toggle("small", shape.height < 18);
   drawRails(panel, shape, lanes);
   panel.waiting.hidden = rows.length > 0;
+  const over = panel.view.state.kind === "stopped";
+  panel.waiting.textContent = panel.model.get("failure") ? "No branch." : over ? "No branch yet: %%cuda_kernel judges one of yours, Next round begins a search." : "No branch yet: the problem is being read.";
   const tabbed = lanes.has(panel.selected) ? panel.selected : rows[0]?.id;
   let next = panel.list.firstChild;
   for (const row of rows) {

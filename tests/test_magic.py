@@ -295,6 +295,25 @@ def test_a_reference_that_raises_is_told_with_its_line(shell: InteractiveShell) 
     assert "line 4" in refusal(shell, "--device null --wait", cell)
 
 
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cuda_apply", "required: name. It is %cuda_apply NAME"),
+        ("cuda_apply softmax now", "unrecognized arguments: now. It is %cuda_apply NAME"),
+        ("cuda_export softmax", "required: path. It is %cuda_export NAME PATH"),
+        ("cuda_resume", "required: folder. It is %cuda_resume FOLDER"),
+        ("cuda_kernel softmax e1", "unrecognized arguments: e1. It is %%cuda_kernel NAME"),
+    ],
+)
+def test_words_that_are_missing_or_too_many(shell: InteractiveShell, line: str, words: str) -> None:
+    name, _, options = line.partition(" ")
+    with pytest.raises(UsageError, match=words):
+        if name == "cuda_kernel":
+            shell.run_cell_magic(name, options, BY_HAND)
+        else:
+            shell.run_line_magic(name, options)
+
+
 def test_the_line_form_needs_a_name_that_exists(shell: InteractiveShell) -> None:
     assert "name a function" in refusal(shell, "", None)
     assert "nothing named" in refusal(shell, "softmax --inputs x", None)

@@ -416,7 +416,7 @@ def _parse(magic: Any, line: str) -> Namespace:
         options: Namespace = parser.parse_args(words)
         return options
     except ShellUsageError as error:
-        raise UsageError(_plainly(str(error))) from None
+        raise UsageError(f"{_plainly(str(error))}{_how(parser, str(error))}") from None
 
 
 def _plainly(text: str) -> str:
@@ -429,6 +429,15 @@ def _plainly(text: str) -> str:
         return f"{flag} needs a value, as in {flag} {EXAMPLES.get(flag, '3')}"
     what = "a whole number" if kind == "int" else "a number"
     return f"{flag} takes {what}, as in {flag} 3, not {value}"
+
+
+def _how(parser: Any, text: str) -> str:
+    """Where words are missing or too many: which words the magic takes."""
+    if not text.startswith(("the following", "unrecognized")):
+        return ""
+    takes = " ".join(action.dest.upper() for action in parser._actions if not action.option_strings)
+    marks = "%%" if parser.prog == "cuda_kernel" else "%"
+    return f". It is {marks}{parser.prog} {takes}"
 
 
 def _is_number(word: str) -> bool:

@@ -171,6 +171,14 @@ def test_several_branches_are_pruned_and_approved_at_once(folder: Path) -> None:
         ]
 
 
+def test_one_operator_may_be_given_by_its_name_alone(folder: Path) -> None:
+    with start(folder, rounds=0) as live:
+        live.shape("rewrite", width=2)
+        assert live.tree.shape is not None and live.tree.shape.operators == ("rewrite",)
+        with pytest.raises(SessionError, match="no operator 'rewriting'; there are refine"):
+            live.shape("rewriting")
+
+
 def test_a_manual_review_asks_after_each_round(folder: Path) -> None:
     with start(folder, review="manual") as live:
         assert live.wait(LIMIT_S)

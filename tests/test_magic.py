@@ -116,6 +116,34 @@ def test_variables_of_the_notebook_stand_in_a_line(shell: InteractiveShell) -> N
     assert isinstance(shell.user_ns["session"], RecordedSession)
 
 
+def test_a_path_may_be_quoted_and_begin_at_home(
+    shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shell.run_cell_magic("cuda_optimize", '--device null --rounds 0 --folder "my runs/ü"', CELL)
+    assert session(shell).folder == tmp_path / "my runs" / "ü"
+    session(shell).close()
+    shell.run_line_magic("cuda_resume", "'my runs/ü' --look")  # as we tell it ourselves
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --folder ~/there", CELL)
+    assert session(shell).folder == tmp_path / "there"
+    session(shell).close()
+    shell.run_line_magic("cuda_optimize", "--brain replay --from ~/there --folder '~/the other'")
+    assert session(shell).folder == tmp_path / "the other"
+
+
+def test_a_cell_run_again_for_a_folder_that_is_taken_leaves_the_session_at_work(
+    shell: InteractiveShell,
+) -> None:
+    line = "--device null --rounds 0 --no-archive --folder here"
+    shell.run_cell_magic("cuda_optimize", line, CELL)
+    before = session(shell)
+    with pytest.raises(UsageError, match="already holds a session; resume it or choose another folder"):
+        shell.run_cell_magic("cuda_optimize", line, CELL)
+    assert session(shell) is before
+    shell.run_cell_magic("cuda_kernel", "double", BY_HAND)
+    assert list(before.tree.nodes) == ["e1"]
+
+
 def test_a_folder_without_a_session_is_met_with_those_there_are(shell: InteractiveShell) -> None:
     for line in ("double", "elsewhere/nothing --look"):
         with pytest.raises(UsageError, match="check the path"):
@@ -147,6 +175,34 @@ def test_resume_goes_on_in_the_same_folder(shell: InteractiveShell, tmp_path: Pa
     shell.run_line_magic("cuda_resume", f"{tmp_path / 'here'} --look")
     shown = shell.user_ns["session"]
     assert isinstance(shown, RecordedSession) and shown.tree.nodes == tree.nodes
+
+
+def test_a_kernel_for_a_cell_that_cannot_be_read_names_that_cell_s_operation(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:  # as in a notebook, where a late mistake shows in the panel
+        patch.setattr(LiveSession, "opened", lambda *_: False)
+        cell = "import torch\ndef f(x):\n    return x @ x\ninputs = [torch.randn(2, 3)]\n"
+        shell.run_cell_magic("cuda_optimize", "--device null --no-archive", cell)
+    with pytest.raises(UsageError, match="f has no session: line 4: the reference raised"):
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+
+
+def test_a_recorded_session_is_the_one_that_is_meant(shell: InteractiveShell, tmp_path: Path) -> None:
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 1 --wait --folder first", CELL)
+    session(shell).close()
+    cell = CELL.replace("double", "twice")
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive", cell)
+    shell.run_line_magic("cuda_resume", "first --look")
+    with pytest.raises(UsageError, match="only shown"):  # and not judged as a kernel for "twice"
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
+    with pytest.raises(UsageError, match="double has no correct kernel yet"):
+        shell.run_line_magic("cuda_export", f"double {tmp_path / 'out'}")
+    shell.run_line_magic("cuda_resume", "first")
+    live = session(shell)
+    shell.run_line_magic("cuda_resume", "first --look")  # beside the one at work, which goes on
+    shell.run_cell_magic("cuda_kernel", "double", BY_HAND)
+    assert "e1" in live.tree.nodes
 
 
 BY_HAND = """/* plan
@@ -237,6 +293,25 @@ def test_a_cell_that_cannot_be_read_is_told_with_its_line(
 def test_a_reference_that_raises_is_told_with_its_line(shell: InteractiveShell) -> None:
     cell = "import torch\ndef f(x):\n    return x @ x\ninputs = [torch.randn(2, 3)]\n"
     assert "line 4" in refusal(shell, "--device null --wait", cell)
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cuda_apply", "required: name. It is %cuda_apply NAME"),
+        ("cuda_apply softmax now", "unrecognized arguments: now. It is %cuda_apply NAME"),
+        ("cuda_export softmax", "required: path. It is %cuda_export NAME PATH"),
+        ("cuda_resume", "required: folder. It is %cuda_resume FOLDER"),
+        ("cuda_kernel softmax e1", "unrecognized arguments: e1. It is %%cuda_kernel NAME"),
+    ],
+)
+def test_words_that_are_missing_or_too_many(shell: InteractiveShell, line: str, words: str) -> None:
+    name, _, options = line.partition(" ")
+    with pytest.raises(UsageError, match=words):
+        if name == "cuda_kernel":
+            shell.run_cell_magic(name, options, BY_HAND)
+        else:
+            shell.run_line_magic(name, options)
 
 
 def test_the_line_form_needs_a_name_that_exists(shell: InteractiveShell) -> None:
@@ -347,6 +422,29 @@ def test_an_interrupted_wait_for_a_kernel_is_told_in_a_line(
     monkeypatch.setattr(LiveSession, "judge", interrupted)
     with pytest.raises(UsageError, match="no longer waited for"):
         shell.run_cell_magic("cuda_kernel", "double", "__global__ void k() {}")
+
+
+def test_an_interrupt_while_the_cell_is_read_leaves_no_search_behind(
+    shell: InteractiveShell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting: list[LiveSession] = []
+
+    def interrupted(live: LiveSession, *_: object) -> bool:
+        waiting.append(live)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LiveSession, "opened", interrupted)
+        with pytest.raises(UsageError, match="interrupted while the problem was read"):
+            shell.run_cell_magic("cuda_optimize", "--device null --no-archive --folder here", CELL)
+    assert "session" not in shell.user_ns
+    [live] = waiting
+    live._thread.join(120)
+    assert not live._thread.is_alive() and live.tree.round == 0
+    shell.run_cell_magic("cuda_optimize", "--device null --rounds 0 --no-archive", CELL)
+    monkeypatch.setattr(LiveSession, "opened", interrupted)
+    with pytest.raises(UsageError, match="still being read; run this cell again"):
+        shell.run_cell_magic("cuda_kernel", "", BY_HAND)
 
 
 CUDA_CELL = "/* plan\ndef plan(x):\n    return x\n*/\n__global__ void k() {}\n"

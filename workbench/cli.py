@@ -378,7 +378,7 @@ def _finish(
     before: Tree | None = None,
 ) -> None:
     """Follow to the end, write what was asked for; ``before`` is what a resumed journal said."""
-    from workbench.live.parts import shown_path
+    from workbench.views.phrases import shown_path
 
     interrupted = _follow(session)
     _tell_replay(session)

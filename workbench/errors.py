@@ -109,3 +109,8 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return ``" Did you mean 'x'?"`` for a misspelt word, or an empty string."""
     close = get_close_matches(word, list(known), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def said_by(error: BaseException) -> str:
+    """A line about any error: ours say what to do, the text of another may be a bare name."""
+    return str(error) if isinstance(error, WorkbenchError) else f"{type(error).__name__}: {error}"

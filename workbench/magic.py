@@ -25,7 +25,7 @@ from IPython.core.magic import (
     line_magic,
     magics_class,
 )
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 from traitlets import Enum, Float, Int, Unicode
 from traitlets.config import Configurable
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from IPython.core.interactiveshell import InteractiveShell
 
-    from workbench.live import LiveSession
+    from workbench.live import LiveSession, RecordedSession
     from workbench.problem.capture import Capture
 
 DEVICES = ("auto", "emulator", "cuda", "null")
@@ -91,7 +91,7 @@ class CudaMagics(Magics, Configurable):
 
     def __init__(self, shell: InteractiveShell) -> None:
         super().__init__(shell=shell, parent=shell)
-        self._sessions: dict[str, LiveSession] = {}
+        self._sessions: dict[str, LiveSession | RecordedSession] = {}
         self._names: dict[str, Any] = shell.user_ns
 
     @magic_arguments()
@@ -130,7 +130,11 @@ class CudaMagics(Magics, Configurable):
             options = self._options(line)
             capture = self._capture(options, cell)
             live = self._start(options, capture)
-            live.opened(GRACE_S if in_notebook() and not options.wait else None)
+            try:
+                live.opened(GRACE_S if in_notebook() and not options.wait else None)
+            except KeyboardInterrupt:
+                live.close()  # nobody would hold it, and it would search to its end
+                raise UsageError("interrupted while the problem was read; no search was begun") from None
             if cell is not None and capture and capture.kind in ("function", "module_instance"):
                 announce(live, self._names)
             self._show(live, wait=options.wait)
@@ -148,7 +152,7 @@ class CudaMagics(Magics, Configurable):
         with _plain_errors():
             options = _parse(self.cuda_kernel, line)
             live = self._session_named(options.name) if options.name else self._newest()
-            live.opened()
+            self._wait_for_problem(live)
             # The magic's own line is line 1, so that messages have the person's line numbers.
             try:
                 branch = live.judge("\n" + cell, options.parent)
@@ -164,13 +168,16 @@ class CudaMagics(Magics, Configurable):
     @argument("--look", action="store_true", help="show it as it was recorded; needs no GPU and no model")
     @line_magic
     def cuda_resume(self, line: str) -> None:
-        """Go on with a session where it ended, or look at it."""
+        """Go on with a session where it ended, or look at it: its kernel can be applied and exported, too."""
         from workbench.live import look, resume
 
         with _plain_errors():
             options = _parse(self.cuda_resume, line)
             if options.look:
                 recorded = self._names["session"] = look(options.folder)
+                if getattr(self._sessions.get(recorded.name), "closed", True):  # else it is at work here
+                    self._sessions.pop(recorded.name, None)
+                    self._sessions[recorded.name] = recorded
                 recorded.show()
                 return
             self._show(resume(Path(options.folder).expanduser()), wait=options.wait)
@@ -209,6 +216,9 @@ class CudaMagics(Magics, Configurable):
 
     def _options(self, line: str) -> Namespace:
         options = _parse(self.cuda_optimize, line)
+        for name in ("folder", "recorded"):  # no shell has done it
+            if path := getattr(options, name):
+                setattr(options, name, str(Path(path).expanduser()))
         for name in SET_BY_CONFIG:
             if getattr(options, name) is None:
                 setattr(options, name, getattr(self, name))
@@ -283,7 +293,18 @@ class CudaMagics(Magics, Configurable):
         if not in_notebook():
             print(live)
 
-    def _show_verdict(self, live: LiveSession, branch: str) -> None:
+    def _wait_for_problem(self, live: LiveSession | RecordedSession) -> None:
+        """Until it is read. An error of it names lines of another cell, so that its name is put in front."""
+        try:
+            live.opened()
+        except KeyboardInterrupt:
+            raise UsageError(
+                "no longer waited for: the problem is still being read; run this cell again"
+            ) from None
+        except WorkbenchError as error:
+            raise UsageError(f"{live.name} has no session: {error}") from None
+
+    def _show_verdict(self, live: LiveSession | RecordedSession, branch: str) -> None:
         from IPython.display import display
 
         from workbench.model import BranchId
@@ -296,12 +317,12 @@ class CudaMagics(Magics, Configurable):
             return
         display({"text/html": verdict_html(live.tree, BranchId(branch)), "text/plain": text}, raw=True)
 
-    def _newest(self) -> LiveSession:
+    def _newest(self) -> LiveSession | RecordedSession:
         if not self._sessions:
             raise UsageError("no session to judge for: run %%cuda_optimize --rounds 0 on the operation first")
         return list(self._sessions.values())[-1]
 
-    def _session_named(self, name: str) -> LiveSession:
+    def _session_named(self, name: str) -> LiveSession | RecordedSession:
         if name in self._sessions:
             return self._sessions[name]
         if not self._sessions:
@@ -334,10 +355,9 @@ class _Told(Exception):
     """What was asked for is words and nothing else."""
 
 
-def _replaced(old: LiveSession) -> str:
+def _replaced(old: LiveSession | RecordedSession) -> str:
     """What became of the session that a cell opened when it was run before."""
-    from workbench.live.parts import shown_path
-    from workbench.views.phrases import plural
+    from workbench.views.phrases import plural, shown_path
 
     had = plural(len(old.tree.nodes), "branch")
     where = shown_path(old.folder)
@@ -392,10 +412,11 @@ def _parse(magic: Any, line: str) -> Namespace:
                 f"unknown option {flag}.{nearest(flag, known)} The options are {' '.join(known)}"
             )
     try:
-        options: Namespace = parse_argstring(magic, line)
+        # Of the words, not of the line: the shell's own way of splitting leaves quotes around a path.
+        options: Namespace = parser.parse_args(words)
         return options
     except ShellUsageError as error:
-        raise UsageError(_plainly(str(error))) from None
+        raise UsageError(f"{_plainly(str(error))}{_how(parser, str(error))}") from None
 
 
 def _plainly(text: str) -> str:
@@ -408,6 +429,15 @@ def _plainly(text: str) -> str:
         return f"{flag} needs a value, as in {flag} {EXAMPLES.get(flag, '3')}"
     what = "a whole number" if kind == "int" else "a number"
     return f"{flag} takes {what}, as in {flag} 3, not {value}"
+
+
+def _how(parser: Any, text: str) -> str:
+    """Where words are missing or too many: which words the magic takes."""
+    if not text.startswith(("the following", "unrecognized")):
+        return ""
+    takes = " ".join(action.dest.upper() for action in parser._actions if not action.option_strings)
+    marks = "%%" if parser.prog == "cuda_kernel" else "%"
+    return f". It is {marks}{parser.prog} {takes}"
 
 
 def _is_number(word: str) -> bool:

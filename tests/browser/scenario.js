@@ -133,6 +133,37 @@ async function editText(page, change) {
   await page.locator(".wb-panel .editor.editing .cm-content").fill(change(text));
 }
 
+const typedText = (page) => page.evaluate(() => document.querySelector(".wb-panel .editor.editing .cm-content")?.innerText ?? "");
+
+// What is typed is somebody's work: looking elsewhere, Edit once more or a cell that is moved must not cost it.
+async function drafts(page) {
+  for (const id of ["b1", "b2"]) {
+    await page.locator(row(id)).click();
+    await button(page, "Edit").click();
+    await editText(page, (text) => `// typed into ${id}\n${text}`);
+  }
+  await until(page, "a branch with a draft says so", rowText, [row("b1"), "draft"]);
+  await page.locator(row("b1")).click();
+  check("two branches keep what was typed into each", (await typedText(page)).includes("typed into b1"), await typedText(page));
+  await button(page, "Edit").click();
+  await tab(page, "Compile");
+  await page.evaluate(async () => {
+    const { commands, shell } = window.jupyterapp;
+    shell.currentWidget.content.activeCellIndex = 1;
+    for (const way of ["down", "up"]) await commands.execute(`notebook:move-cell-${way}`);
+  });
+  await page.locator(row("b1")).click();
+  await button(page, "Edit").click();
+  await until(page, "also when the cell is moved", () => document.querySelector(".wb-panel .editor.editing .cm-content")?.innerText.includes("typed into b1"));
+  for (const id of ["b1", "b2"]) {
+    await page.locator(row(id)).click();
+    await button(page, "Edit").click();
+    await button(page, "Cancel").click();
+    await until(page, `Cancel forgets the draft of ${id}`, ([s]) => !document.querySelector(s)?.innerText.includes("draft"), [row(id)]);
+    check("and the row has the focus", (await page.evaluate(() => document.activeElement?.dataset.branch)) === id);
+  }
+}
+
 async function edit(page) {
   holding(false);
   await page.locator(row("b1")).click();
@@ -302,6 +333,19 @@ async function freeze(page, browser) {
   await page.close();
   const fresh = await openLab(browser);
   await until(fresh, "reopened without its kernel it still shows the tree", () => document.querySelector(".wb-report.frozen svg.tree"));
+  return fresh;
+}
+
+async function restart(page) {
+  await page.evaluate(() => {
+    const cell = window.jupyterapp.shell.currentWidget.content.widgets[2].model;
+    cell.sharedModel.setSource("from workbench.live import look\nshown = look('session').show()");
+  });
+  await runCell(page, 2);
+  await until(page, "a recorded session is shown", () => document.querySelectorAll(".wb-panel [role=treeitem]").length > 6);
+  await page.evaluate(() => window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart());
+  await until(page, "a panel whose kernel was restarted says so, and what to do", () => document.querySelector(".wb-panel .head [role=alert]")?.innerText.includes("%cuda_resume session"));
+  await button(page, "Approve").click();
 }
 
 async function main() {
@@ -319,6 +363,7 @@ async function main() {
   await whileRunning(page);
   await keyboard(page);
   await byKeysAlone(page);
+  await drafts(page);
   await edit(page);
   await whileBlocked(page);
   await nextRound(page);
@@ -328,7 +373,7 @@ async function main() {
   await pictures(page);
   page = await reload(page, browser);
   await interrupt(page);
-  await freeze(page, browser);
+  await restart(await freeze(page, browser));
   await browser.close();
   process.exit(failed ? 1 : 0);
 }

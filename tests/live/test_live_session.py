@@ -11,12 +11,15 @@ from typing import Any
 
 import doubles
 import pytest
+import torch
 
 from workbench.devices.base import Device
 from workbench.devices.null import NullDevice
 from workbench.errors import ProblemError, SessionError, UsageError
 from workbench.live import LiveSession, capture, look, optimize, resume
+from workbench.live.apply import announce
 from workbench.live.parts import Beginning
+from workbench.live.start import fresh_folder
 from workbench.model import BranchId
 from workbench.policy import Policy
 from workbench.problem.capture import read_cell
@@ -168,6 +171,14 @@ def test_several_branches_are_pruned_and_approved_at_once(folder: Path) -> None:
         ]
 
 
+def test_one_operator_may_be_given_by_its_name_alone(folder: Path) -> None:
+    with start(folder, rounds=0) as live:
+        live.shape("rewrite", width=2)
+        assert live.tree.shape is not None and live.tree.shape.operators == ("rewrite",)
+        with pytest.raises(SessionError, match="no operator 'rewriting'; there are refine"):
+            live.shape("rewriting")
+
+
 def test_a_manual_review_asks_after_each_round(folder: Path) -> None:
     with start(folder, review="manual") as live:
         assert live.wait(LIMIT_S)
@@ -226,6 +237,12 @@ def test_a_full_disk_is_raised_where_the_person_waits(folder: Path, monkeypatch:
     assert told and "ENOSPC" in told[0]
     assert "failed" in live.state
     monkeypatch.undo()
+    with pytest.raises(SessionError, match="closed; resume it"):  # nobody would hear it
+        live.hint("keep the row in registers")
+    Session.resume(folder).close()  # as its message asks for
+    names: dict[str, Any] = {}
+    announce(live, names)  # the cell's function has nothing to do with the disk
+    assert torch.equal(names["double"](torch.ones(2)), torch.full((2,), 2.0))
     live.close()
 
 
@@ -268,6 +285,12 @@ def test_a_session_stays_where_it_was_begun(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.chdir(tmp_path)
     assert branch in shown.to_html()
     assert sorted(path.name for path in (tmp_path / "elsewhere").iterdir()) == ["new", "out"]
+
+
+def test_a_long_name_gets_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for letter in "aü𝒳":
+        fresh_folder(300 * letter).mkdir(parents=True)
 
 
 def test_a_page_that_cannot_be_written_is_told_in_a_line(folder: Path) -> None:
@@ -341,6 +364,19 @@ def test_what_opening_finds_wrong_is_told_and_raised(folder: Path) -> None:
     assert len(told) == 2 and told[0] == told[1]
     live.close()
     assert not folder.exists()
+
+
+def test_a_failure_of_ours_is_told_with_its_kind(folder: Path) -> None:
+    def begin(_: object) -> Session:
+        raise KeyError("softmax")
+
+    live = LiveSession(Beginning("bare", folder, begin), doubles.team(), NullDevice())
+    with pytest.raises(KeyError):
+        live.opened(LIMIT_S)
+    told: list[str] = []
+    live.at_failure(told.append)
+    assert told == ["KeyError: 'softmax'"] and live.state == f"failed: {told[0]}"
+    live.close()
 
 
 def test_closing_while_the_cell_is_read_waits_for_nothing(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import doubles
 import pytest
@@ -11,6 +12,7 @@ from workbench.devices.null import NullDevice
 from workbench.errors import SessionError, UsageError
 from workbench.events import SessionOpened
 from workbench.live import look, optimize, resume
+from workbench.live.apply import apply
 from workbench.policy import Policy
 from workbench.session import Session, read_tree
 from workbench.session.session import opening
@@ -32,6 +34,35 @@ def test_it_shows_what_was_recorded(folder: Path, capsys: pytest.CaptureFixture[
     assert "wb-data" in shown.to_html()
     shown.show()
     assert "double:" in capsys.readouterr().out
+
+
+def test_what_only_reads_is_the_same_as_of_a_live_one(folder: Path, tmp_path: Path) -> None:
+    shown = look(folder)
+    assert shown.wait(1) and shown.opened() and shown.finished()
+    assert shown.name == "double" and shown.state.startswith("stopped")
+    assert shown.replayed() == () and shown.conversation("b1")
+    assert (shown.export(tmp_path / "out") / "double.cu").is_file()
+    with pytest.raises(SessionError, match="only shown"):
+        shown.judge("__global__ void k() {}")
+
+
+def test_the_best_kernel_of_a_recorded_session_is_applied(tmp_path: Path) -> None:
+    kernel = """// null: passed 1
+/* plan
+def plan(x):
+    rows, cols = x.shape
+    y = empty_like(x)
+    launch("doubled", grid=rows, block=cols, args=[x, y])
+    return y
+*/
+__global__ void doubled(const float* x, float* y) {}
+"""
+    where = tmp_path / "session"
+    with optimize(doubles.problem(), Policy(rounds=0), NullDevice(), doubles.team(), where) as live:
+        live.judge(kernel)
+    names: dict[str, Any] = {}
+    assert apply(look(where), names).startswith("double now runs e1")
+    assert names["double"].source == kernel
 
 
 def test_nothing_is_recorded_and_no_lock_is_held(folder: Path) -> None:

@@ -117,6 +117,15 @@ def test_a_full_disk_keeps_the_last_recorded_state(folder: Path, monkeypatch: py
     assert read_tree(folder) == after
 
 
+def test_a_folder_that_cannot_be_made_holds_nothing_to_resume(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(
+        SessionError, match=r"cannot begin in .*Not a directory\. Choose another folder"
+    ) as told:
+        Session.create(tmp_path / "file", opened())
+    assert "resume" not in str(told.value)
+
+
 def test_a_closed_session_takes_nothing(folder: Path) -> None:
     session = Session.create(folder, opened())
     session.close()

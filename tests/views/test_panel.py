@@ -23,6 +23,9 @@ class Refusing(Recorder):
     def approve(self, branch: str, undo: bool = False) -> None:
         raise SessionError("session is closed; resume it to go on")
 
+    def edit(self, branch: str, source: str) -> str:
+        raise SessionError("session is closed; resume it to go on")
+
 
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
@@ -65,6 +68,17 @@ def test_details_are_sent_once_and_again_only_when_they_change(
     assert "b3.1" in again  # no longer the best
     assert "b3" not in again
     json.dumps(sent, allow_nan=False)
+
+
+def test_the_browser_is_told_whether_an_edit_was_taken(sent: list[dict[str, Any]]) -> None:
+    """Until then it keeps the text that somebody typed."""
+    for steering, taken in ((Recorder(), True), (Refusing(), False)):
+        panel = Panel(story.tree(1), steering, "key")
+        sent.clear()
+        panel._receive(panel, {"type": "edit", "branch": "b1", "source": "text"}, [])
+        panel.close()
+        assert [message["type"] for message in sent] == ["said", "edited"]
+        assert sent[1] == {"type": "edited", "branch": "b1", "taken": taken}
 
 
 def test_messages_steer_and_are_answered(

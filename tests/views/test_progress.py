@@ -6,7 +6,7 @@ import pytest
 import story
 
 from workbench.devices.usage import Usage
-from workbench.events import BranchProposed, RoundStarted, StageEntered
+from workbench.events import BranchProposed, RoundStarted, SearchStopped, StageEntered
 from workbench.model import Branch, BranchId
 from workbench.tree import Tree, fold
 from workbench.views.phrases import short_duration_text
@@ -53,6 +53,16 @@ def test_then_this_session_does() -> None:
     first = story.events(0)[0].model_copy(update={"usual": (("compiling", 2.0), ("running", 30.0))})
     tree = fold([first, *story.events()[1:]])
     assert progress_json(tree) == progress_json(story.tree())
+
+
+def test_a_kernel_of_ones_own_is_counted_when_the_search_is_over() -> None:
+    over = story.tree(2).apply(SearchStopped(reason="3 rounds are done"))
+    assert progress_json(over)["words"].startswith("8 of 8 ")
+    own = BRANCH.model_copy(update={"id": BranchId("e1"), "operator": "edit", "author": "person"})
+    one_more = over.apply(BranchProposed(branch=own))
+    assert progress_json(one_more)["words"].startswith("8 of 9 branches judged · ")
+    running = progress_json(one_more.apply(StageEntered(branch=own.id, stage="running")))
+    assert running["eta_s"] == 0.9  # half of 1.75 s: nothing else runs beside it, whatever may
 
 
 def test_a_branch_further_on_leaves_less() -> None:

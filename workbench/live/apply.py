@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.errors import ProblemError, UsageError, nearest
 from workbench.live.applied import EMULATED_ELEMENTS, Applied
 from workbench.live.applied_module import Make, applied_class, applied_module, original_behind
+from workbench.live.known import Known
 from workbench.live.live_session import LiveSession
 from workbench.live.original import Original, original_of, random_state_kept
 from workbench.model import Problem
@@ -27,7 +28,8 @@ def announce(live: LiveSession, namespace: Namespace) -> None:
     """Let a cell's function be called by its name, as if the cell had run. Nothing runs before the call."""
 
     def problem() -> Problem:
-        live.opened()
+        if live.tree.opened is None:  # once it is read, a search that fails takes nothing from it
+            live.opened()
         opened = live.tree.opened
         assert opened is not None  # opened() would have raised
         return opened.problem
@@ -35,7 +37,7 @@ def announce(live: LiveSession, namespace: Namespace) -> None:
     namespace[live.name] = Original(problem, namespace)
 
 
-def apply(live: LiveSession, namespace: Namespace) -> str:
+def apply(live: Known, namespace: Namespace) -> str:
     """Put the best kernel behind the problem's name; returns lines that say what runs where.
 
     Raises ``UsageError`` when there is no correct kernel yet.

@@ -11,14 +11,14 @@ from workbench.live.parts import ExportFormat, best_of
 from workbench.model import Kernel
 
 if TYPE_CHECKING:
-    from workbench.live.live_session import LiveSession
+    from workbench.live.known import Known
     from workbench.tree import Tree
 
 FILES = (".py", ".cu", ".html")
 """Endings of names that nobody gives a folder."""
 
 
-def exported(live: LiveSession, path: Path, format: ExportFormat) -> Path:
+def exported(live: Known, path: Path, format: ExportFormat) -> Path:
     """Write the session's best kernel in a format; returns ``path``. Raises ``WorkbenchError``."""
     known_format(format)
     if format == "folder" and path.suffix in FILES and not path.is_dir():
@@ -57,7 +57,7 @@ def export_kernelbench(tree: Tree, file: Path) -> Path:
     return file
 
 
-def export(live: LiveSession, folder: Path) -> Path:
+def export(live: Known, folder: Path) -> Path:
     """Fill ``folder`` with ``NAME.cu``, ``reference.py``, ``journal.jsonl`` and ``report.html``.
 
     Raises ``SessionError`` when there is no correct kernel yet or the disk refuses.

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Generator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.agents.base import Team
 from workbench.devices.base import Device
 from workbench.devices.usage import Usage, Watched
-from workbench.errors import SessionError
+from workbench.errors import SessionError, said_by
 from workbench.events import AgentFailed
-from workbench.live.parts import Beginning, Best, ExportFormat, Listener, Page, Tell, best_of, page_of
-from workbench.live.recordings import replay_words
+from workbench.live.known import Known
+from workbench.live.parts import Beginning, Listener, Tell
 from workbench.live.steering import Steered
 from workbench.model import BranchId
 from workbench.orchestrator import run
@@ -26,12 +25,10 @@ from workbench.session import Session
 from workbench.tree import Tree
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.views.notebook import Shown
 
 
-class LiveSession(Steered):
+class LiveSession(Known, Steered):
     """A search that runs on a thread of its own while the person goes on working.
 
     ``session.tree`` is the newest state, empty while the problem is being read. Methods that act raise
@@ -41,7 +38,6 @@ class LiveSession(Steered):
     def __init__(self, beginning: Beginning, team: Team, device: Device) -> None:
         self.name = beginning.name
         self.folder = beginning.folder
-        """Where the journal and the kernels are."""
         self._beginning = beginning
         self._team = team
         self._device = device
@@ -67,7 +63,7 @@ class LiveSession(Steered):
             # The thread's boundary: kept, and raised where the person waits.
             self._error = error
             for tell in self._at_failure:
-                tell(str(error))
+                tell(said_by(error))
         finally:
             self._notice()
 
@@ -84,8 +80,8 @@ class LiveSession(Steered):
             pass  # close() asked for it
         finally:
             await self._device.close()
-            if self._closing.is_set():
-                session.close()
+            # Also after a failure: acts would be recorded for nobody, and the folder could not be resumed.
+            session.close()
 
     def _notice(self) -> None:
         with self._changed:
@@ -108,16 +104,9 @@ class LiveSession(Steered):
         return self._session.tree if self._session is not None else Tree()
 
     @property
-    def best(self) -> Best | None:
-        """The best correct kernel so far; None while there is none."""
-        return best_of(self.tree)
-
-    @property
     def state(self) -> str:
         """One line on where the search stands."""
-        from workbench.views.project import state_json
-
-        return f"failed: {self._error}" if self._error else str(state_json(self.tree)["words"])
+        return f"failed: {said_by(self._error)}" if self._error else super().state
 
     def __repr__(self) -> str:
         from workbench.views.report import summary_text
@@ -126,46 +115,11 @@ class LiveSession(Steered):
             return f"<session {self.name} ({self.state})>"
         return f"<session {summary_text(self.tree)} ({self.state})>"
 
-    def conversation(self, branch: str) -> str:
-        """What was said with language models about a branch: prompts, answers, tokens and seconds."""
-        from workbench.views.conversation import conversation_text
-
-        return conversation_text(self.tree, BranchId(branch))
-
     def usage(self) -> Usage | None:
         """What the session's GPU is doing now; None where it has none, or is closed."""
         if self._closing.is_set() or not isinstance(self._device, Watched):
             return None
         return self._device.usage()
-
-    def replayed(self) -> tuple[str, ...]:
-        """Of a replay: that the recorded tree grew, or where it diverged; else nothing."""
-        return replay_words(self.tree)
-
-    def to_frame(self) -> pandas.DataFrame:
-        """A data frame with a row a branch."""
-        from workbench.views.frame import to_frame
-
-        return to_frame(self.tree)
-
-    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> Page:
-        """One self-contained page that opens anywhere; also written to ``path`` when given.
-
-        With ``scripts`` its tree can be clicked through; a reader that runs none, or False, shows the same
-        numbers in a plain page.
-        """
-        return page_of(self.tree, self.folder, path, scripts)
-
-    def export(self, path: Path | str, format: ExportFormat = "folder") -> Path:
-        """Write the best kernel; returns ``path``.
-
-        ``folder``: kernel, reference, journal and report. ``kernelbench``: one file with a class ``ModelNew``
-        that other harnesses can judge. Raises ``SessionError`` when there is no correct kernel yet or the
-        disk refuses, ``UsageError`` for what a format cannot hold.
-        """
-        from workbench.live.export import exported
-
-        return exported(self, Path(path), format)
 
     # ------------------------------------------------------------------------------ waiting
 
@@ -271,11 +225,16 @@ class LiveSession(Steered):
         """Call ``tell`` with one line when opening or the search itself fails, or has failed."""
         self._at_failure.append(tell)
         if self._error is not None:
-            tell(str(self._error))
+            tell(said_by(self._error))
 
     def at_close(self, act: Callable[[], None]) -> None:
         """Call ``act`` once when the session is closed."""
         self._at_end.append(act)
+
+    @property
+    def closed(self) -> bool:
+        """True once it was closed."""
+        return self._closing.is_set()
 
     def close(self) -> None:
         """End the search and its workers; idempotent. The folder can be resumed.

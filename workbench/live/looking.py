@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.errors import SessionError
-from workbench.live.parts import Best, Listener, Page, Tell, best_of, missing, page_of
+from workbench.live.known import Known
+from workbench.live.parts import Listener, Tell, missing
 from workbench.live.steering import Steered
 from workbench.session import Session, read_tree
 from workbench.tree import Tree
 
 if TYPE_CHECKING:
-    import pandas
-
     from workbench.devices.usage import Usage
     from workbench.views.notebook import Shown
 
@@ -28,7 +27,7 @@ def look(folder: Path | str) -> RecordedSession:
     return RecordedSession(Path(folder).expanduser())
 
 
-class RecordedSession(Steered):
+class RecordedSession(Known, Steered):
     """What a session's journal says, to be looked at."""
 
     def __init__(self, folder: Path) -> None:
@@ -37,6 +36,8 @@ class RecordedSession(Steered):
         self.folder = folder.absolute()
         """Still the session's when the working directory is another."""
         self._tree = read_tree(self.folder)
+        assert self._tree.opened is not None  # read_tree sees to it
+        self.name = self._tree.opened.problem.name
         self._at_close: list[Callable[[], None]] = []
 
     def _open(self) -> Session:
@@ -47,11 +48,6 @@ class RecordedSession(Steered):
         """The recorded state."""
         return self._tree
 
-    @property
-    def best(self) -> Best | None:
-        """The best correct kernel; None where there is none."""
-        return best_of(self._tree)
-
     def __repr__(self) -> str:
         from workbench.views.report import summary_text
 
@@ -60,19 +56,19 @@ class RecordedSession(Steered):
     def stop(self) -> None:
         """Nothing runs: a button or an interrupt has nothing to end."""
 
+    def wait(self, timeout: float | None = None) -> bool:
+        """There is nothing to wait for."""
+        return True
+
+    opened = finished = wait
+
+    def judge(self, source: str, parent: str | None = None, timeout: float | None = None) -> str:
+        """Refused, as every act."""
+        return self.edit(parent, source)
+
     def usage(self) -> Usage | None:
         """None: no device is held."""
         return None
-
-    def to_frame(self) -> pandas.DataFrame:
-        """A data frame with a row a branch."""
-        from workbench.views.frame import to_frame
-
-        return to_frame(self._tree)
-
-    def to_html(self, path: Path | str | None = None, scripts: bool = True) -> Page:
-        """One self-contained page; see ``LiveSession.to_html``."""
-        return page_of(self._tree, self.folder, path, scripts)
 
     def show(self) -> Shown:
         """Show the panel in the notebook's current cell."""

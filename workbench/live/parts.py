@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,13 +55,6 @@ class Beginning:
     folder: Path
     begin: Callable[[Tell], Session]
     """Opens the problem and the journal, which may take seconds; tells what it is busy with."""
-
-
-def shown_path(path: Path) -> str:
-    """As somebody would type it here."""
-    here = Path.cwd()
-    path = path.resolve()
-    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))
 
 
 def missing(folder: Path) -> SessionError:

@@ -24,11 +24,13 @@ from workbench.orchestrator import reopen
 from workbench.policy import Policy
 from workbench.problem.capture import Capture, from_objects
 from workbench.problem.intake import open_problem
-from workbench.session import Session, opening
+from workbench.session import Session, check_free, opening
 
 if TYPE_CHECKING:
     from workbench.agents.llm.settings import Choice
 
+LONGEST_NAME = 48
+"""Letters of a problem's name in its folder's: of four bytes each, with the time, it is a file's name."""
 DEVICES = ("auto", "emulator", "cuda", "null")
 
 
@@ -198,13 +200,21 @@ def open_device_named(name: str) -> Device:
 
 
 def _settled(folder: Path | str | None, name: str) -> Path:
-    """Where a session will be, also when the working directory is another one by then."""
-    return (Path(folder) if folder is not None else fresh_folder(name)).absolute()
+    """Where a session will be, also when the working directory is another one by then.
+
+    A folder that is taken is told at once: a notebook's cell that is run again would have closed the session
+    that it opened before for one that cannot begin. Raises ``SessionError``.
+    """
+    if folder is None:
+        return fresh_folder(name).absolute()
+    where = Path(folder).absolute()
+    check_free(where)
+    return where
 
 
 def fresh_folder(name: str) -> Path:
     """A folder under ``.workbench`` that does not exist: the problem's name and the time."""
-    safe = re.sub(r"\W+", "_", name).strip("_") or "session"
+    safe = re.sub(r"\W+", "_", name).strip("_")[:LONGEST_NAME] or "session"
     stem = f"{safe}-{time.strftime('%Y%m%d-%H%M%S')}"
     for number in range(1000):
         folder = SESSIONS / (stem if number == 0 else f"{stem}-{number}")

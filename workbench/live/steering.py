@@ -108,10 +108,11 @@ class Steered:
         session.post(HintGiven(text=text, by=PERSON))
         return hint_words(text, session.opened.brain)
 
-    def shape(self, operators: tuple[str, ...] = (), width: int | None = None) -> None:
+    def shape(self, operators: tuple[str, ...] | str = (), width: int | None = None) -> None:
         """How the next round is filled: only these operators, this many branches; nothing: as planned."""
-        chosen = tuple(operator for operator in OPERATORS if operator in operators)
-        if unknown := sorted(set(operators) - set(chosen)):
+        wanted = {operators} if isinstance(operators, str) else set(operators)
+        chosen = tuple(operator for operator in OPERATORS if operator in wanted)
+        if unknown := sorted(wanted - set(chosen)):
             raise SessionError(f"no operator {unknown[0]!r}; there are {', '.join(OPERATORS)}")
         if width is not None and not 1 <= width <= MOST:
             raise SessionError(f"a round has 1 to {MOST} branches, not {width}")

@@ -6,6 +6,14 @@ FOLDER/problem.json     derived: the problem
 FOLDER/branches/ID.cu   derived: every kernel
 """
 
-from workbench.session.session import Listener, Session, folded, has_session, opening, read_tree
+from workbench.session.session import (
+    Listener,
+    Session,
+    check_free,
+    folded,
+    has_session,
+    opening,
+    read_tree,
+)
 
-__all__ = ["Listener", "Session", "folded", "has_session", "opening", "read_tree"]
+__all__ = ["Listener", "Session", "check_free", "folded", "has_session", "opening", "read_tree"]

@@ -86,10 +86,13 @@ class Session:
 
         Raises ``SessionError`` when the folder already holds a session, is locked or cannot be written.
         """
-        lock = _lock(folder)
         try:
-            if has_session(folder):
-                raise SessionError(f"{folder} already holds a session; resume it or choose another folder")
+            lock = _lock(folder)
+        except OSError as error:
+            reason = error.strerror or error
+            raise SessionError(f"cannot begin in {folder}: {reason}. Choose another folder") from error
+        try:
+            check_free(folder)
             session = cls(folder, lock, Journal(folder / "journal.jsonl", 0), Tree())
             session.post(opened)
         except BaseException:
@@ -105,7 +108,10 @@ class Session:
         """
         if not (folder / "journal.jsonl").is_file():
             raise SessionError(f"there is no session in {folder}; check the path")
-        lock = _lock(folder)
+        try:
+            lock = _lock(folder)
+        except OSError as error:
+            raise write_error(folder, error) from error
         try:
             tree, size = _load(folder)
             session = cls(folder, lock, Journal(folder / "journal.jsonl", size), tree)
@@ -261,6 +267,12 @@ def has_session(folder: Path) -> bool:
     return journal.is_file() and b"\n" in journal.read_bytes()
 
 
+def check_free(folder: Path) -> None:
+    """Raises ``SessionError`` for a folder in which no new session can begin, as it holds one."""
+    if has_session(folder):
+        raise SessionError(f"{folder} already holds a session; resume it or choose another folder")
+
+
 def read_tree(folder: Path) -> Tree:
     """Tree of a session without opening it, for reports; it may be open elsewhere."""
     return _load(folder)[0]
@@ -296,10 +308,7 @@ def _on_disk(tree: Tree, places: Iterable[tuple[Event, int]], texts: JournalText
 
 
 def _lock(folder: Path) -> FolderLock:
-    try:
-        (folder / "branches").mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_error(folder, error) from error
+    (folder / "branches").mkdir(parents=True, exist_ok=True)
     return FolderLock(folder)
 
 

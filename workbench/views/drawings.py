@@ -10,7 +10,12 @@ from workbench.views.verdicts import SHAPES
 Json = dict[str, Any]
 ROW, STEP, LEFT = 30, 22, 20
 TREE_WIDTH = 960
-TITLE_CHARACTERS = 58
+DEEPEST = 12
+"""Levels that are set in; what is below lies under one another, or there is no room for words."""
+WORDS_AT, BAR_AT = 560, 726
+TITLE_CHARACTERS, TITLE_CHARACTER = 58, 6.6
+WORDS_CHARACTERS = 19
+"""Bold ones, before the bar begins."""
 
 
 def glyph(row: Json, size: float = 7) -> Markup:
@@ -34,7 +39,7 @@ def tree_svg(view: Json) -> Markup:
 
 
 def _at(lane: int, row: Json) -> tuple[float, float]:
-    return LEFT + row["depth"] * STEP, lane * ROW + ROW / 2
+    return LEFT + min(row["depth"], DEEPEST) * STEP, lane * ROW + ROW / 2
 
 
 def _edge(lanes: dict[str, tuple[int, Json]], row: Json, index: int) -> Markup:
@@ -49,19 +54,24 @@ def _edge(lanes: dict[str, tuple[int, Json]], row: Json, index: int) -> Markup:
 
 def _line(row: Json, lane: int, best: float) -> Markup:
     x, y = _at(lane, row)
-    flags = "".join(f"  · {word}" for word in ("approved", "pruned") if row[word])
-    title = row["title"]
-    if len(title) > TITLE_CHARACTERS:
-        title = f"{title[: TITLE_CHARACTERS - 1]}…"
+    flags = "".join(f" · {word}" for word in ("approved", "pruned") if row[word])
+    title = _cut(row["title"], min(TITLE_CHARACTERS, int((WORDS_AT - 8 - x - 58) / TITLE_CHARACTER)))
+    words = _cut(row["words"], WORDS_CHARACTERS - len(flags)) + flags
     span = 110 * row["score"] / best if row["score"] and best else 0
     return tag(
         "g",
+        tag("title", f"{row['title']}: {row['words']}{flags}"),
         tag("circle", cx=x, cy=y, r=10, cls="halo"),
         tag("path", d=SHAPES[row["shape"]], transform=f"translate({x} {y}) scale(6.5)", cls="glyph"),
         tag("text", row["id"], x=x + 18, y=y + 4, cls="id"),
         tag("text", title, x=x + 58, y=y + 4, cls="struck" if row["pruned"] else None),
-        tag("text", row["words"] + flags, x=560, y=y + 4, cls="verdict"),
-        tag("rect", x=726, y=y - 5, width=f"{span:.1f}", height=10, rx=2, cls="score") if span else None,
+        tag("text", words, x=WORDS_AT, y=y + 4, cls="verdict"),
+        tag("rect", x=BAR_AT, y=y - 5, width=f"{span:.1f}", height=10, rx=2, cls="score") if span else None,
         tag("text", row["label"], x=TREE_WIDTH - 4, y=y + 4, cls="label") if row["label"] else None,
         cls=f"tone-{row['tone']}{' faded' if row['pruned'] else ''}",
     )
+
+
+def _cut(text: str, most: int) -> str:
+    """At most so many characters; the whole is in the line's title."""
+    return text if len(text) <= most else f"{text[: most - 1].rstrip(' ,')}…"

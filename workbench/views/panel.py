@@ -23,6 +23,7 @@ from workbench.views.messages import (
     Check,
     Compare,
     Differ,
+    Edit,
     LoadEditor,
     Question,
     Samples,
@@ -32,6 +33,7 @@ from workbench.views.messages import (
     read_message,
 )
 from workbench.views.numbers import compiled_words, complaints
+from workbench.views.phrases import shown_path
 from workbench.views.project import project
 from workbench.views.report import summary_text, to_fragment
 from workbench.views.samples import samples_json
@@ -73,12 +75,14 @@ class Panel(anywidget.AnyWidget):
     key = traitlets.Unicode().tag(sync=True)
     busy = traitlets.Unicode().tag(sync=True)
     failure = traitlets.Unicode().tag(sync=True)
+    place = traitlets.Unicode().tag(sync=True)
+    """The session's folder as somebody would type it; told where the notebook's kernel is gone."""
     usage = traitlets.Dict().tag(sync=True)
     """What the GPU is doing, in words; empty where there is none."""
 
     def __init__(self, tree: Tree, steering: Steering, key: str = "", folder: Path | None = None) -> None:
         """``key`` names the snapshot that is hidden while this panel lives; receipts lie in ``folder``."""
-        super().__init__(key=key)
+        super().__init__(key=key, place=shown_path(folder) if folder is not None else "")
         _hear_where_asked(self.comm)
         self._tree = tree
         self._folder = folder
@@ -126,12 +130,16 @@ class Panel(anywidget.AnyWidget):
         message = read_message(content)
         if isinstance(message, str):
             return self.say(f"That was not understood: {message}")
+        taken = False
         try:
             if isinstance(message, Question):
                 return self._answer(message)
             self.say(carry_out(message, self._steering))
+            taken = True
         except WorkbenchError as error:
             self.say(str(error))
+        if isinstance(message, Edit):  # until then the browser keeps the text
+            self.send({"type": "edited", "branch": message.branch, "taken": taken})
 
     def _answer(self, question: Question) -> None:
         tree = self._tree

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def number(value: float | None) -> float | str | None:
@@ -142,3 +144,10 @@ def short_duration_text(seconds: float) -> str:
     if seconds < 10:
         return f"{max(seconds, 0.1):.1f} s"
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def shown_path(path: Path) -> str:
+    """As somebody would type it here."""
+    here = Path.cwd()
+    path = path.resolve()
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

@@ -24,7 +24,7 @@ COMPILING = ("plan", "compile")
 def progress_json(tree: Tree) -> Json:
     """Branches settled of those expected, the time left at the pace so far, and each busy stage."""
     settled = sum(node.settled for node in tree.nodes.values())
-    expected = settled if tree.gate in ("asking", "stopped") else _expected(tree)
+    expected = settled + len(_in_hand(tree)) if _is_over(tree) else _expected(tree)
     usual, source = expected_s(tree)
     eta = _eta_s(tree, expected, usual)
     words = f"{settled} of {plural(expected, 'branch')} judged"
@@ -76,6 +76,16 @@ def _usual_words(tree: Tree, usual: dict[Stage, float], source: str) -> str:
     return f"{whose} {', '.join(told)}" if told else ""
 
 
+def _is_over(tree: Tree) -> bool:
+    """True when nothing more is planned: what is in hand is finished, and a person's kernels are judged."""
+    return tree.gate in ("asking", "stopped")
+
+
+def _in_hand(tree: Tree) -> list[Node]:
+    """Branches that are judged although nothing more is planned."""
+    return [n for n in tree.nodes.values() if not n.settled and (n.stage in STAGES or n.operator == "edit")]
+
+
 def _expected(tree: Tree) -> int:
     """Branches there will be if every round allowed is filled; repairs are not foreseen."""
     if tree.opened is None:
@@ -91,12 +101,14 @@ def _expected(tree: Tree) -> int:
 
 def _eta_s(tree: Tree, expected: int, usual: dict[Stage, float]) -> float | None:
     """What is left of the branches in flight and all of those to come, side by side."""
-    if not usual or tree.opened is None or tree.gate in ("asking", "stopped"):
+    if not usual or tree.opened is None:
         return None
-    waiting = [node for node in tree.nodes.values() if not node.settled and not tree.is_pruned(node.id)]
+    open_ones = [node for node in tree.nodes.values() if not node.settled and not tree.is_pruned(node.id)]
+    waiting = _in_hand(tree) if _is_over(tree) else open_ones
     unborn = max(0, expected - len(tree.nodes))
     left = sum(_left_s(node, usual) for node in waiting) + unborn * sum(usual.values())
-    return round(left / max(1, tree.opened.policy.parallel), 1) or None
+    abreast = min(tree.opened.policy.parallel, len(waiting) + unborn)
+    return round(left / max(1, abreast), 1) or None
 
 
 def _left_s(node: Node, usual: dict[Stage, float]) -> float:

@@ -34,11 +34,19 @@ function cardTab(detail, panel) {
 // A card without a kernel can still be changed: words for a reasoner that reads, choices for one that follows a table.
 function rewriting(detail, panel) {
   const { id } = detail.row;
-  const title = h("input", { type: "text", "aria-label": "Title of the card", maxlength: 200, value: detail.hypothesis.title });
-  const fix = h("textarea", { rows: 3, "aria-label": "What to do" });
-  fix.value = detail.hypothesis.fix;
-  const choices = detail.choices.map((choice) => [choice.name, h("select", { "aria-label": choice.title }, choice.values.map((value) => h("option", { value, selected: value === choice.value }, value))), choice.title]);
-  const save = () => panel.send({ type: "rewrite", branch: id, title: title.value.trim() || detail.hypothesis.title, fix: fix.value, choices: Object.fromEntries(choices.map(([name, select]) => [name, select.value])) });
+  const place = `card ${id}`;
+  const typed = panel.drafts.get(place) ?? detail.hypothesis; // kept while somebody looks at another card
+  const chosen = () => Object.fromEntries(choices.map(([name, select]) => [name, select.value]));
+  const keep = () => panel.drafts.set(place, { title: title.value, fix: fix.value, choices: chosen() });
+  const title = h("input", { type: "text", "aria-label": "Title of the card", maxlength: 200, value: typed.title, oninput: keep });
+  const fix = h("textarea", { rows: 3, "aria-label": "What to do", oninput: keep });
+  fix.value = typed.fix;
+  const choices = detail.choices.map((choice) => [choice.name, h("select", { "aria-label": choice.title, onchange: keep },
+    choice.values.map((value) => h("option", { value, selected: value === (typed.choices?.[choice.name] ?? choice.value) }, value))), choice.title]);
+  const save = () => {
+    panel.send({ type: "rewrite", branch: id, title: title.value.trim() || detail.hypothesis.title, fix: fix.value, choices: chosen() });
+    panel.drafts.delete(place);
+  };
   const row = panel.row();
   return h("details", { class: "rewrite", open: panel.view.steering.cards.includes(id) }, h("summary", {}, "No kernel yet: this card can still be rewritten or struck"),
     h("div", { class: "rewrite-form" }, h("label", {}, "Title", title), h("label", {}, "What to do", fix),

@@ -7,12 +7,18 @@ import { buildGate, drawGate } from "./gate.js";
 import { textOf } from "./source.js";
 import { buildTools, drawTree, focusRow, toggleMark, treeKeys } from "./tree.js";
 
+const DRAFTS = new Map(); // of every panel by its key: they outlive a cell that is moved, which draws its panel anew
+const PATIENCE_MS = 15000;
+
 class Panel {
   constructor(model, el) {
+    const key = model.get("key");
+    if (!DRAFTS.has(key)) DRAFTS.set(key, new Map());
     Object.assign(this, {
       model, uid: `wb-${Math.random().toString(36).slice(2, 9)}`, shapes: model.get("shapes"), frozen: Boolean(model.get("frozen")),
       details: new Map(Object.entries(model.get("details") ?? {})), samples: new Map(Object.entries(model.get("samples") ?? {})), items: new Map(), drawnRails: new Map(), folded: new Set(), marked: new Set(), openChips: new Set(),
-      tab: "card", selected: null, followsBest: true, zoom: 0, fit: false, hidePruned: true, against: "", mounts: [], tickets: 0,
+      tab: "card", selected: null, followsBest: true, cut: "", zoom: 0, fit: false, hidePruned: true, against: "", mounts: [], tickets: 0,
+      drafts: DRAFTS.get(key), // of kernels by their branch, of cards by "card" and the branch
     });
     this.build(el);
     this.onView = () => this.update();
@@ -21,6 +27,10 @@ class Panel {
     this.onUsage = () => this.view.rows && this.drawHead(this.view);
     model.on("change:usage", this.onUsage);
     model.on("msg:custom", this.onMessage);
+    // Jupyter's own sign of it; where there is none, the next click finds out.
+    this.ends = model.widget_manager?.kernel?.statusChanged;
+    this.onStatus = (_, status) => /restarting|terminating|dead/.test(status) && this.cutOff();
+    this.ends?.connect(this.onStatus);
     this.update();
   }
 
@@ -35,7 +45,7 @@ class Panel {
     this.edgeLayer = s("g");
     this.markLayer = s("g");
     this.rails = s("svg", { class: "rails", width: 700, height: 0, "aria-hidden": "true" }, this.edgeLayer, this.markLayer);
-    this.waiting = h("p", { class: "soft empty" }, "No branch yet: the reasoner is reading the problem.");
+    this.waiting = h("p", { class: "soft empty" });
     this.list = h("div", { role: "none" });
     this.tree.append(this.rails, this.list, this.waiting);
     // On press, not on click: a row's words may change before the button is released.
@@ -62,7 +72,17 @@ class Panel {
 
   send(message) {
     this.say("");
-    this.model.send(message);
+    this.tell(message);
+  }
+
+  tell(message) {
+    try { this.model.send(message); } catch { this.cutOff(); }
+  }
+
+  // A kernel that is restarted leaves its panels on the page; whoever looks or clicks there is to know.
+  cutOff() {
+    this.cut = `The notebook's kernel was restarted or has ended, and nothing hears this panel any more. To go on: %cuda_resume ${this.model.get("place") || "FOLDER"}`;
+    if (this.view.rows) this.drawHead(this.view);
   }
 
   say(text) {
@@ -86,14 +106,16 @@ class Panel {
 
   // ---- editing
 
+  // What somebody types into the kernel on screen; every branch keeps its own until it is sent or given up.
+  get draft() { return this.tab === "source" ? this.drafts.get(this.selected) : undefined; }
+
   startEdit(row) {
     const detail = row && this.details.get(row.id);
     if (this.frozen) return;
     if (!detail?.lines) return this.say("There is no kernel to edit yet.");
-    this.draft = { branch: row.id, text: textOf(detail) };
-    this.typed = false;
-    this.checked = null;
+    if (!this.drafts.has(row.id)) this.drafts.set(row.id, { text: textOf(detail), typed: false, sent: null, waits: false });
     this.tab = "source";
+    drawTree(this);
     this.drawCard();
     (this.live ?? this.card.querySelector("textarea"))?.focus();
   }
@@ -101,20 +123,36 @@ class Panel {
   // What is not answered is asked again: a kernel under load, or one that restarts, may lose a message.
   check(source, again = 2) {
     const ticket = ++this.tickets;
-    this.model.send({ type: "check", ticket, source });
-    if (again) setTimeout(() => { if (this.tickets === ticket && this.draft && !this.checked) this.check(source, again - 1); }, 15000);
+    this.tell({ type: "check", ticket, source });
+    if (again) setTimeout(() => { if (this.tickets === ticket && this.draft && !this.checked) this.check(source, again - 1); }, PATIENCE_MS);
   }
 
+  // The text stays until Python has it: it may refuse, be busy or be gone.
   saveEdit() {
-    this.send({ type: "edit", branch: this.draft.branch, source: this.draft.text });
-    this.cancelEdit();
+    const { draft, selected } = this;
+    if (draft.waits && draft.sent === draft.text) return;
+    Object.assign(draft, { sent: draft.text, waits: true });
+    this.send({ type: "edit", branch: selected, source: draft.text });
+    setTimeout(() => {
+      if (this.drafts.get(selected) !== draft || !draft.waits) return;
+      draft.waits = false;
+      this.say(`No answer from the notebook's kernel: it is busy, or gone. Your text of ${selected} stays here.`);
+    }, PATIENCE_MS);
   }
 
-  cancelEdit() {
-    clearTimeout(this.pause);
-    this.draft = this.drawCheck = null;
-    this.typed = false;
+  took({ branch, taken }) {
+    const draft = this.drafts.get(branch);
+    if (!draft) return;
+    draft.waits = false;
+    if (taken && draft.sent === draft.text) this.endEdit(branch); // else more was typed since
+  }
+
+  endEdit(branch) {
+    const shown = this.draft && branch === this.selected;
+    this.drafts.delete(branch);
+    drawTree(this);
     this.drawCard();
+    if (shown) focusRow(this, branch); // what had the focus is gone
   }
 
   // ---- looking
@@ -123,14 +161,14 @@ class Panel {
     if (chosen) this.followsBest = false;
     if (id !== this.selected) this.against = "";
     this.selected = id;
-    if (!this.details.has(id)) this.model.send({ type: "select", branch: id });
+    if (!this.details.has(id)) this.tell({ type: "select", branch: id });
     drawTree(this);
     this.drawCard();
   }
 
   differ(against) {
     this.against = against;
-    if (against && against !== this.row().parents[0]) this.model.send({ type: "differ", branch: this.selected, against });
+    if (against && against !== this.row().parents[0]) this.tell({ type: "differ", branch: this.selected, against });
     this.redraw();
   }
 
@@ -145,7 +183,7 @@ class Panel {
     const branches = [...this.marked].filter((id) => known.has(id));
     if (branches.length < 2 || branches.length > 4) return this.say("Mark two to four branches (m, or the box on the right of a row), then compare.");
     this.comparing = branches;
-    this.model.send({ type: "compare", branches });
+    this.tell({ type: "compare", branches });
   }
 
   endComparison() {
@@ -164,9 +202,10 @@ class Panel {
   receive(message) {
     if (message.type === "detail") {
       this.details.set(message.branch, message.detail);
-      if (message.branch === this.selected && this.draft?.branch !== this.selected) this.drawCard();
+      if (message.branch === this.selected) this.drawCard();
       if (this.comparing?.includes(message.branch)) this.compare();
     } else if (message.type === "said") this.say(message.text);
+    else if (message.type === "edited") this.took(message);
     else if (message.type === "editor") this.gotEditor?.(message.script);
     else if (message.type === "samples") {
       this.samples.set(message.samples.branch, message.samples);
@@ -203,7 +242,7 @@ class Panel {
 
   drawHead(view) {
     const { problem, progress, state, counts } = view;
-    const failure = this.model.get("failure");
+    const failure = this.cut || this.model.get("failure");
     const busy = state.kind === "opening" && this.model.get("busy");
     const usage = this.model.get("usage") ?? {};
     const key = JSON.stringify([usage, problem, progress, state, counts, view.subtitle, view.spent, view.messages, failure, busy]);
@@ -214,12 +253,12 @@ class Panel {
       h("div", { class: "title" }, h("b", {}, problem.name), h("span", { class: "soft" }, ` ${problem.cases.join(", ")}`)),
       h("div", { class: "soft" }, view.subtitle),
       h("div", { class: "progress" },
-        h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, failure ? "failed" : busy || state.words),
+        h("span", { class: `verdict tone-${failure ? "bad" : state.tone}` }, this.cut ? "cut off" : failure ? "failed" : busy || state.words),
         h("div", { class: "track", role: "progressbar", "aria-label": "Judged branches", "aria-valuemin": 0, "aria-valuemax": 100, "aria-valuenow": progress.percent },
           part(counts.passed, "good", "correct"), part(counts.failed, "bad", "not correct"), part(counts.abandoned, "quiet", "without a kernel of their own"), part(counts.in_flight, "busy", "in flight")),
         h("span", { class: "soft" }, progress.words), progress.usual && h("span", { class: "soft" }, progress.usual), view.spent && h("span", { class: "soft" }, view.spent)),
       usage.words && h("div", { class: `gpu soft tone-${usage.tone}` }, h("span", { class: "lamp" }), usage.words),
-      ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error" }, text))].filter(Boolean));
+      ...[failure, ...view.messages].filter(Boolean).map((text) => h("div", { class: "diagnostic-card error", role: "alert" }, text))].filter(Boolean));
   }
 
   row() { return this.view.rows.find((row) => row.id === this.selected); }
@@ -272,11 +311,13 @@ class Panel {
   }
 
   drawBody(detail) {
-    const key = detail && JSON.stringify([this.selected, this.tab, this.against, this.draft?.branch, { ...detail, row: [detail.row.tone, detail.row.stage, detail.row.pruned] }]);
+    // Not under somebody's hands: what is typed into is not drawn again because the branch has news.
+    const key = detail && JSON.stringify([this.selected, this.tab, ...(this.draft ? ["draft"] : [this.against, { ...detail, row: [detail.row.tone, detail.row.stage, detail.row.pruned] }])]);
     if (key && key === this.drawn) return;
     this.drawn = key;
+    clearTimeout(this.pause);
     this.live?.destroy();
-    this.live = null;
+    this.live = this.checked = this.drawCheck = null;
     this.body.setAttribute("aria-labelledby", `${this.uid}-tab-${this.tab}`);
     this.body.classList.toggle("full", this.tab === "source");
     this.body.replaceChildren(...(detail ? DRAW[this.tab](detail, this).flat(Infinity).filter(Boolean) : [h("p", { class: "soft" }, "Asking the kernel for this branch…")]));
@@ -305,6 +346,7 @@ class Panel {
     for (const name of ["view", "failure", "busy"]) this.model.off(`change:${name}`, this.onView);
     this.model.off("change:usage", this.onUsage);
     this.model.off("msg:custom", this.onMessage);
+    this.ends?.disconnect(this.onStatus);
   }
 }
 

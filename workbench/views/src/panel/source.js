@@ -17,18 +17,18 @@ export function loadEditor(panel) {
       const url = URL.createObjectURL(new Blob([script], { type: "text/javascript" }));
       try { give(await import(url)); } catch { give(null); } finally { URL.revokeObjectURL(url); }
     };
-    panel.model.send({ type: "editor" });
+    panel.tell({ type: "editor" });
   });
   wanted.then((module) => {
     editor = module;
-    if (!module) { wanted = null; panel.noEditor = true; } else if (panel.tab === "source" && !panel.typed) panel.redraw(); // not under somebody's hands
+    if (!module) { wanted = null; panel.noEditor = true; } else if (panel.tab === "source" && !panel.draft?.typed) panel.redraw(); // not under somebody's hands
   });
 }
 
 export const textOf = (detail) => detail.lines.map((runs) => runs.map(([, text]) => text).join("")).join("\n");
 
 export function sourceTab(detail, panel) {
-  if (panel.draft?.branch === detail.row.id) return editing(detail, panel);
+  if (panel.draft) return editing(detail, panel);
   if (!detail.lines) return [h("p", { class: "soft" }, detail.row.stage === "done" ? "No kernel was written." : "The kernel is not written yet."),
     detail.speaking && h("pre", { class: "code listing" }, detail.speaking)];
   if (!panel.noEditor) loadEditor(panel);
@@ -106,6 +106,7 @@ export const differences = (lines, label) => (lines.length ? h("div", { class: "
 // ---- editing
 
 function editing(detail, panel) {
+  const { draft } = panel;
   loadEditor(panel);
   const state = h("span", { class: "check-state soft", role: "status", "aria-live": "polite" });
   const errors = h("div", { class: "check-errors" });
@@ -118,35 +119,35 @@ function editing(detail, panel) {
     errors.replaceChildren(...(panel.live?.mark ? [] : (found?.diagnostics ?? []).map((entry) => h("div", { class: `diagnostic ${entry.severity}` }, `line ${entry.line}: ${entry.message}`))));
   };
   const changed = (text) => {
-    panel.draft.text = text;
-    panel.typed = true;
+    draft.text = text;
+    draft.typed = true;
     panel.checked = null;
     clearTimeout(panel.pause);
     panel.pause = setTimeout(() => panel.check(text), PAUSE_MS);
     panel.drawCheck();
   };
-  const box = editor ? h("div", { class: "editor code editing" }) : plain(detail, panel, changed);
+  const box = editor ? h("div", { class: "editor code editing" }) : plain(detail, draft, changed);
   if (editor) {
-    panel.mount(() => editor.create(box, { text: panel.draft.text, label: `Kernel of ${detail.row.id}`, onChange: changed, onSave: () => panel.saveEdit() }));
+    panel.mount(() => editor.create(box, { text: draft.text, label: `Kernel of ${detail.row.id}`, onChange: changed, onSave: () => panel.saveEdit() }));
   }
   const changes = h("button", { type: "button", "aria-pressed": "false", title: "Show what you changed", onclick: () => {
     const on = changes.getAttribute("aria-pressed") !== "true";
     changes.setAttribute("aria-pressed", String(on));
     panel.live?.compare?.(on ? textOf(detail) : null);
   } }, "My changes");
-  panel.mount(null, () => { if (!panel.checked) panel.check(panel.draft.text); panel.drawCheck(); });
+  panel.mount(null, () => { if (!panel.checked) panel.check(draft.text); panel.drawCheck(); });
   return [
     h("div", { class: "bar-row" },
       h("button", { type: "button", class: "primary", title: "Judge it as your child of this branch (Ctrl+S)", onclick: () => panel.saveEdit() }, "Judge this kernel"),
-      h("button", { type: "button", onclick: () => panel.cancelEdit() }, "Cancel"), editor && changes, state,
+      h("button", { type: "button", title: "Forget what you changed", onclick: () => panel.endEdit(detail.row.id) }, "Cancel"), editor && changes, state,
       h("span", { class: "soft" }, `It becomes your child of ${detail.row.id}; ${detail.row.id} stays as it is.`)),
     box, errors,
   ];
 }
 
-function plain(detail, panel, changed) {
+function plain(detail, draft, changed) {
   const area = h("textarea", { class: "code", spellcheck: "false", "aria-label": `Kernel of ${detail.row.id}`, wrap: "off", oninput: () => changed(area.value) });
-  area.value = panel.draft.text;
+  area.value = draft.text;
   area.addEventListener("keydown", (event) => {
     if (event.key !== "Tab" || event.shiftKey) return;
     event.preventDefault();

@@ -54,7 +54,7 @@ function rooflines(detail, panel) {
 function samples(detail, panel) {
   if (!detail.times.some((time) => time.measured)) return null;
   const found = panel.samples.get(detail.row.id);
-  const ask = () => panel.model.send({ type: "samples", branch: detail.row.id });
+  const ask = () => panel.tell({ type: "samples", branch: detail.row.id });
   return [h("h4", {}, "Raw samples"), found ? [soft(found.words), found.cases.map((one) => h("figure", {}, h("b", {}, one.case), h("span", { class: "soft" }, ` ${one.words}`), drawn(one.drawing)))]
     : h("button", { type: "button", onclick: ask }, "Show every sample")];
 }

@@ -85,30 +85,30 @@ function treeItem(panel, id) {
   return panel.items.get(id);
 }
 
-const inWords = (row) => `${row.id}, ${row.title}, ${row.words} ${row.label}${row.best ? ", best so far" : ""}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}`;
+const inWords = (panel, row) => `${row.id}, ${row.title}, ${row.words} ${row.label}${row.best ? ", best so far" : ""}${row.approved ? ", approved" : ""}${row.pruned ? ", pruned" : ""}${panel.drafts.has(row.id) ? ", draft" : ""}`;
 
 function fillItem(panel, item, row, shape, best) {
-  const [chosen, closed, marked] = [row.id === panel.selected, isFolded(panel, row), panel.marked.has(row.id)];
+  const [chosen, closed, marked, draft] = [row.id === panel.selected, isFolded(panel, row), panel.marked.has(row.id), panel.drafts.has(row.id)];
   const size = shape.height >= 36 ? "two" : shape.height >= 18 ? "one" : "none";
-  const key = JSON.stringify([row, chosen, closed, marked, best, size, shape.step]);
+  const key = JSON.stringify([row, chosen, closed, marked, draft, best, size, shape.step]);
   if (item.key === key) return;
   item.key = key;
   item.className = `row tone-${row.tone} ${chosen ? "chosen" : ""} ${row.pruned ? "pruned" : ""} ${marked ? "marked" : ""}`;
   item.style.paddingLeft = `${place(shape, row, 0)[0] + 16}px`;
-  item.title = inWords(row);
+  item.title = inWords(panel, row);
   item.setAttribute("aria-level", row.depth + 1);
   item.setAttribute("aria-selected", String(chosen));
   item.setAttribute("aria-checked", String(marked));
   if (row.children) item.setAttribute("aria-expanded", String(!closed));
   else item.removeAttribute("aria-expanded");
   // Large rows are named by what is on them, so that a name holds what is seen; small ones show next to nothing.
-  if (size === "none") item.setAttribute("aria-label", inWords(row));
+  if (size === "none") item.setAttribute("aria-label", inWords(panel, row));
   else item.removeAttribute("aria-label");
   const share = row.score && best ? Math.min(1, row.score / best) : 0;
   const meter = share ? h("div", { class: "meter" }, h("div", { style: `width:${Math.round(100 * share)}%` })) : null;
   if (size === "none") return item.replaceChildren(h("div", { class: "what" }), meter ? h("div", { class: "score" }, meter) : "");
   const flag = (text, cls = "") => h("span", { class: `flag ${cls}` }, text);
-  const flags = [row.best && flag("★ best", "best"), row.approved && flag("✓ approved", "yes"), row.pruned && flag("pruned"), closed && row.children ? flag(`+${row.children} folded`) : null];
+  const flags = [row.best && flag("★ best", "best"), row.approved && flag("✓ approved", "yes"), row.pruned && flag("pruned"), draft && flag("✎ draft"), closed && row.children ? flag(`+${row.children} folded`) : null];
   item.replaceChildren(
     h("div", { class: "what" },
       h("div", { class: "title" }, h("span", { class: "id" }, row.id), row.title, size === "one" && [h("span", { class: "unseen" }, `, ${row.words}`), " ", flags]),
@@ -126,6 +126,8 @@ export function drawTree(panel) {
   panel.tree.classList.toggle("small", shape.height < 18);
   drawRails(panel, shape, lanes);
   panel.waiting.hidden = rows.length > 0;
+  const over = panel.view.state.kind === "stopped";
+  panel.waiting.textContent = panel.model.get("failure") ? "No branch." : over ? "No branch yet: %%cuda_kernel judges one of yours, Next round begins a search." : "No branch yet: the problem is being read.";
   const tabbed = lanes.has(panel.selected) ? panel.selected : rows[0]?.id;
   let next = panel.list.firstChild;
   for (const row of rows) {

@@ -48,7 +48,7 @@ ways to be believed without deserving it, each as a kernel that is judged on eve
 of kernels that look odd and are right. Numbers are those of the referee's list of known cheats. The kernels
 are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of each say what it does.
 
-Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
+Checks have nine kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
 through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
 size. Where a plan does not ask how its inputs lie, it is given inputs that lie otherwise.
 

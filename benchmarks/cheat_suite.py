@@ -48,9 +48,10 @@ ways to be believed without deserving it, each as a kernel that is judged on eve
 of kernels that look odd and are right. Numbers are those of the referee's list of known cheats. The kernels
 are in `tests/referee/cheats` and `tests/referee/honest`; the first lines of each say what it does.
 
-Checks have eight kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
-through its plan's conditions, and every number its text compares with, is tried from both sides and at an odd
-size. Where a plan does not ask how its inputs lie, it is given inputs that lie otherwise.
+Checks have nine kinds of input, small shapes chosen to hurt, and shapes chosen for the kernel: every way
+through its plan's conditions, those that turn on the card's facts too, and every number its text compares
+with, by name or not, is tried from both sides and at an odd size. Where a plan does not ask how its inputs
+lie, it is given inputs that lie otherwise.
 
 Blocks whose launch lets them tell one another something (by atomics, volatile reads, reads past the
 first-level cache) are run three times: by number, last first, and in an order that is drawn; a block that

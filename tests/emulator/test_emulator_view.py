@@ -1,5 +1,7 @@
 """g++ builds the code that NVRTC builds: conditions, pasted words, attributes, calls of the system."""
 
+import re
+
 import pytest
 import torch
 from launching import Out, Shape, plan_of
@@ -8,6 +10,7 @@ from workbench.compile import compile_kernel
 from workbench.emulator import view
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
+from workbench.emulator.unsupported import without_comments
 from workbench.emulator.view import nvrtc_view
 from workbench.errors import EmulatorBuildError, EmulatorUnsupported
 from workbench.model import CompileFailed, CompileReport
@@ -79,6 +82,21 @@ REFUSED = {
         "#define C(a, b) a##b\nC(__attri, bute__)((constructor)) void f() {}\n",
         "the attribute constructor",
     ),
+    "pasted otherwise": ("#define C(a, b) a%:%:b\nvoid f() { C(as, m)(\"nop\"); }\n", "inline PTX"),
+    "named": ("#define A asm\nvoid f() { A(\"nop\"); }\n", "inline PTX"),
+    "qualified": ("void f() { asm inline(\"nop\"); }\n", "inline PTX"),
+    "word of two lines": ("void f() { as\\\nm(\"nop\"); }\n", "inline PTX"),
+    "attribute of two lines": ("__attri\\\nbute__((constructor)) void f() {}\n", "the attribute constructor"),
+    "behind a raw string": (
+        'const char* s = R"x("/*)x";\n#ifdef __GNUG__\n#endif\n// */\n', "line 2: .*condition on __GNUG__"
+    ),
+    "behind a long number": (
+        "const int n = 1'0;  // '/*\n#ifdef __GNUG__\n#endif\n// */\n", "line 2: .*condition on __GNUG__"
+    ),
+    "behind the end of a comment, on two lines": (
+        "/* *\\\n/\n#ifdef __GNUG__\n#endif\n/* */\n", "line 3: .*condition on __GNUG__"
+    ),
+    "comment that may go on": ("// \\ \nint x;\n", "line 1: .*blanks after a backslash"),
 }  # fmt: skip
 
 
@@ -87,6 +105,18 @@ def test_what_the_two_compilers_would_read_differently_is_refused(case: str) -> 
     text, words = REFUSED[case]
     with pytest.raises(EmulatorUnsupported, match=words):
         build(text + KERNEL.format("1.0f"), [("fill", ())], "plain")
+
+
+def test_literals_and_lines_that_go_on_are_blanked_as_compilers_read_them() -> None:
+    text = (
+        "#define TWICE(x) \\\n  ((x) + (x))  // don't\nconstexpr int N = 1'0 - 8;  /* \" */\n"
+        '__device__ const char* WORD = "/*", *R = R"(asm \\\n)"; // asm \\\nasm\n'
+    )
+    assert without_comments(text).count("\n") == text.count("\n")
+    assert not re.search(r"asm|don|\*/|/\*", without_comments(text))
+    plan = plan_of("fill", Shape(1, 4), {"y": Out((4,))})
+    module = build(text + KERNEL.format("TWICE(float(N))"), [("fill", ())], "plain")
+    assert execute(plan, module, {}).outputs[0].tolist() == [4.0] * 4
 
 
 HOST = {

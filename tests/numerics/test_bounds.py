@@ -214,6 +214,9 @@ def test_zeros_and_noise_of_the_right_size_fail(name: str) -> None:
         tensors = draw(op.problem, op.problem.cases[0], kind, 0)
         bound = op.bound(tensors)
         right = op.call(**tensors)
+        if kind == "far negative" and name == "gelu":
+            assert not bound.expected.any()  # what is far below zero becomes nothing, and zeros are right
+            continue
         assert bound.decisive
         assert compare(torch.zeros_like(right), bound).max_ratio > 1000
         finite = bound.expected[torch.isfinite(bound.expected)]

@@ -48,12 +48,22 @@ def test_kinds_shape_the_values() -> None:
     assert x["scale 1e-3"].abs().max() < 0.01
     assert x["scale 64"].std() > 50
     assert abs(x["offset"].mean() - OFFSET) < 0.1
+    assert x["far negative"].max() < -128 and x["far negative"].std() > 50
     assert x["heavy-tailed"].abs().max() > 20
     assert 0.8 < (x["sparse"] == 0).float().mean() < 0.97
     assert set(x["zero-one"].unique().tolist()) == {0.0, 1.0}
     assert x["special values"].isnan().any()
     assert (x["special values"] == -torch.inf).any()
     assert torch.isfinite(x["special values"]).all(dim=1).any(), "some rows stay ordinary"
+
+
+@pytest.mark.parametrize("shape", [(2, 40), (5, 1, 40), (3, 4, 5)])
+def test_one_row_and_one_column_of_sparse_inputs_are_zeros(shape: tuple[int, ...]) -> None:
+    boxed = TensorSpec(name="x", role="input", dtype="f32", dims=shape, sampler=NORMAL)
+    x = draw(problem(boxed), CASE, "sparse", 0)["x"]
+    for axis, size in enumerate(shape):
+        others = [other for other in range(len(shape)) if other != axis]
+        assert size == 1 or (x == 0).all(dim=tuple(others)).any()
 
 
 @pytest.mark.parametrize("first", [0, 1, 1002, 77])

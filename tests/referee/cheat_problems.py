@@ -90,6 +90,21 @@ PROBLEMS: dict[str, Problem] = {
             S,
         ),
         _problem(
+            "normalised",
+            "def normalised(x):\n"
+            "    return x / torch.clamp(torch.sqrt((x * x).sum(dim=1, keepdim=True)), min=1e-12)",
+            (_tensor("x", *S),),
+            (
+                _node("square", "mul.Tensor", X, X),
+                _node("all", "sum.dim_IntList", Ref(ref="square"), (1,), True),
+                _node("length", "sqrt.default", Ref(ref="all")),
+                _node("least", "clamp.default", Ref(ref="length"), 1e-12),
+                _node("y", "div.Tensor", X, Ref(ref="least")),
+            ),
+            ROWS,
+            S,
+        ),
+        _problem(
             "rowsum",
             "def rowsum(x):\n    return x.sum(dim=1)",
             (_tensor("x", *S),),

@@ -17,6 +17,7 @@ from workbench.numerics.inputs import draw
 from workbench.plan.interpret import interpret, interpret_path
 from workbench.plan.parse import parse
 from workbench.problem.reference import Reference
+from workbench.referee.comparisons import compared
 from workbench.referee.expectation import held_against
 from workbench.referee.gpu_judge import GpuJudgement
 from workbench.referee.gpu_protocol import CheckRequest
@@ -31,7 +32,6 @@ from workbench.referee.probing import (
     beside,
     candidates,
     chosen,
-    compared,
     numbers_of,
 )
 from workbench.referee.protocol import Trial
@@ -125,6 +125,26 @@ def test_a_comparison_in_the_cuda_text_counts() -> None:
     assert any(cols > 3100 and cols % 2 for cols in columns(probed(kernel)))
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "n > 2500", "2500 < n", "n <= 2500u", "n != 0x9c4UL", "n > 2'500", "n >= 4 * 625", "2000 + 500 == n",
+        "const int most = 2500; if (n > most)", "#define MOST (2500)\nif (MOST > n)",
+        "enum { most = 2500 }; n<most",
+    ],
+)  # fmt: skip
+def test_however_a_comparison_in_the_cuda_text_is_written(written: str) -> None:
+    assert compared(written) == (2500,)
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["x > 2500.0f", "x >> 2500", "x < 1.2500", "n2500 < 3", '"n > 2500"', "n > 9'999'999'999'999", "#if"],
+)
+def test_what_is_no_number_of_a_comparison(written: str) -> None:
+    assert compared(written) == ()
+
+
 def test_numbers_are_folded_and_bounded() -> None:
     program = parse(text("if cols > 3 * 2 ** 10 + 1 or cols > 10 ** 9:", launching("short")).source)
     found = numbers_of(program, 4096, EMULATED)
@@ -137,6 +157,29 @@ def test_a_branch_far_beyond_the_declared_sizes_is_tried(kind: type[Judgement]) 
     assert any(cols > 20000 and cols % 2 for cols in columns(probed(far, kind)))
     given = text("require(cols <= 20000, 'rows are short')", launching("short").strip())
     assert not any(cols > 8192 for cols in columns(probed(given, kind)))
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "4 * cols > target.shared_bytes_per_block",
+        "cols // 7 > 300 and cols // 7 < 500",
+        "(cols >> 9) in (5, 6)",
+    ],
+)
+@pytest.mark.parametrize("kind", [Judgement, GpuJudgement])
+def test_a_branch_at_a_size_that_the_plan_computes_is_tried(condition: str, kind: type[Judgement]) -> None:
+    kernel = text(f"if {condition}:", launching("long_row"), "else:", launching("short"))
+    judgement = kind(SOFTMAX, kernel, H100, JudgeOptions(), lambda stage: None)
+    assert judgement._planned() is None
+    judgement._probe()
+    plans = [judgement.plans[case] for case in judgement.probes]
+    assert {launched for plan in plans for launched, _ in plan.instances} >= {"long_row"}
+    assert len(plans) <= judgement.reach.most
+
+
+def test_sizes_all_over_the_reach_leave_ways_that_others_take_to_them() -> None:
+    assert all(cols <= 4097 for cols in columns(probed(TWO)))
 
 
 def test_sizes_stay_within_reach_and_are_new() -> None:

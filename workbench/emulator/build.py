@@ -30,6 +30,8 @@ _LIBRARIES = ("-lm", "-lgcc", "-lc")
 # The runtime has all that most kernels call. Reading what else there is would be two thirds of a link.
 _WITHOUT_MORE = ("-lgcc",)
 _WITH_MATH = ("-lm", "-lgcc")
+_PUT_TOGETHER = re.compile(r"##|%:|\\\r?\n")
+"""Words that no text shows: pasted ones, and ones that go on in the next line."""
 # Part of every kernel's name in the cache: changes with the fields of ``Binary``.
 _LAYOUT = "5"
 
@@ -62,7 +64,7 @@ def _binary(source: str, consts: Consts, kernels: tuple[str, ...], mode: Mode) -
     runtime = toolchain.runtime_path()
     try:
         seen = nvrtc_view(source, consts)
-        if "##" in seen:
+        if _PUT_TOGETHER.search(seen):
             pasted = expanded(seen, consts)
             refuse_unsupported(pasted)
             refuse_host_text(pasted)

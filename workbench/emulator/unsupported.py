@@ -6,12 +6,13 @@ Owns the list and its wording. Never judges a kernel: such a kernel may well be 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from workbench.errors import EmulatorUnsupported
 from workbench.model import Diagnostic
 
 _FEATURES: tuple[tuple[str, str], ...] = (
-    (r"\basm\s*(volatile\s*)?(goto\s*)?\(|\b__asm__\b|\b__asm\b", "inline PTX"),
+    (r"\basm\b|\b__asm__\b|\b__asm\b", "inline PTX"),
     (r"\bCUtensorMap\b|\bcp_async_bulk|\btensormap\b", "TMA (tensor maps, bulk copies)"),
     (r"\b__cluster_dims__\b", "a cluster that the kernel sets (the plan's launch can)"),
     (r"\bbarrier_arrive\b|\bbarrier_wait\b|\bquery_shared_rank\b", "split cluster barriers"),
@@ -26,17 +27,45 @@ _FEATURES: tuple[tuple[str, str], ...] = (
     (r"<<<", "launches from device code"),
 )  # fmt: skip
 
-_NOISE = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*'", re.DOTALL)
+_SPLICE = r"(?:\\\r?\n)*"
+"""Where a line goes on in the next one, which may be inside of a word or between the ends of a comment."""
+_TOKEN = re.compile(
+    rf"""
+      (?P<noise>
+        (?:u{_SPLICE}8{_SPLICE}|[uUL]{_SPLICE})?R{_SPLICE}"
+        (?P<fence>[^ ()\\\t\v\f\n"]{{0,16}})\(.*?(?:\)(?P=fence)"|\Z)
+      | /{_SPLICE}/(?:\\\r?\n|[^\n])*
+      | /{_SPLICE}\*.*?(?:\*{_SPLICE}/|\Z)
+      | "(?:\\\r?\n|\\.|[^"\\\n])*"?
+      | '(?:\\\r?\n|\\.|[^'\\\n])*'? )
+    | \.?\d(?:{_SPLICE}(?:[eEpP]{_SPLICE}[+-]|'?[\w.]))*
+    | [^\W\d](?:{_SPLICE}\w)*
+    """,
+    re.DOTALL | re.VERBOSE,
+)
+"""Numbers and words stay: in ``1'000`` no character begins, in ``FOOR"(..."`` no raw string."""
+
+_SPACED_SPLICE = re.compile(r"\\[ \t\v\f]+\r?\n")
+"""g++ goes on in the next line, also in a comment, other compilers may not."""
 
 
+@lru_cache(maxsize=4)
 def without_comments(source: str) -> str:
-    """Blank out comments and string literals; line numbers stay."""
-    return _NOISE.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
+    """Blank out comments and literals of text, as compilers see them; line numbers stay."""
+    return _TOKEN.sub(_blanked, source)
+
+
+def _blanked(match: re.Match[str]) -> str:
+    found = match.group()
+    return re.sub(r"[^\n]", " ", found) if match["noise"] else found
 
 
 def refuse_unsupported(source: str) -> None:
     """Raise ``EmulatorUnsupported`` with one diagnostic for each feature that cannot run."""
     code = without_comments(source)
+    if spaced := _SPACED_SPLICE.search(source):
+        line = source.count("\n", 0, spaced.start()) + 1
+        raise unsupported(line, "blanks after a backslash that ends a line")
     found = []
     for pattern, feature in _FEATURES:
         match = re.search(pattern, code)

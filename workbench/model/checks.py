@@ -74,7 +74,7 @@ class Check(Value):
 
     case: str
     inputs: str
-    """``normal``, ``scale 64``, ``offset``, ``heavy-tailed``, ``sparse``, ``zero-one``, ``yours``."""
+    """A kind of input, such as ``normal``, ``scale 64`` or ``sparse``, or ``yours``."""
     seed: int
     differences: tuple[Difference, ...] = ()
     covered: bool = True

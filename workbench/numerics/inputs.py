@@ -18,6 +18,8 @@ from workbench.numerics.kinds import InputKind
 OFFSET = 8.0
 """Mean over standard deviation of ``offset`` inputs: enough to hurt careless variances, not honest ones."""
 NONZERO_SHARE = 0.1
+LEAST_WITH_ZEROS = 2
+"""Of an axis; a single row of zeros would say nothing else."""
 UNCOUNTED_SHARE = 0.25
 """Of ``labels``: places that do not count."""
 PIECE = 2**22
@@ -139,20 +141,33 @@ def _shaped(
         case "scale 64":
             return values * 64.0
         case "offset":
-            spread = sampler.high if sampler.kind == "normal" else sampler.high - sampler.low
-            return values + OFFSET * spread
+            return values + OFFSET * _spread(sampler)
         case "heavy-tailed":
             tail = torch.randn(values.shape, generator=generator, dtype=torch.float64)
             return (values * torch.exp(1.5 * tail)).clamp(-LARGEST, LARGEST)
+        case "far negative":
+            return 64.0 * (values - OFFSET * _spread(sampler))
         case "sparse":
             kept = torch.rand(values.shape, generator=generator) < NONZERO_SHARE
-            return torch.where(kept, values, torch.zeros_like(values))
+            return _one_of_every_axis_zero(torch.where(kept, values, torch.zeros_like(values)), generator)
         case "zero-one":
             return _zero_one(values, generator)
         case "special values":
             # Not all tensors begin alike, so that a NaN of one meets ordinary values of another.
             offset = hashlib.sha256(spec.name.encode()).digest()[0]
             return _special(values, 2 * seed + offset, generator)
+
+
+def _spread(sampler: Sampler) -> float:
+    return sampler.high if sampler.kind == "normal" else sampler.high - sampler.low
+
+
+def _one_of_every_axis_zero(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One row, one column, one of each long axis is all zeros, as padding is: nothing to divide by."""
+    for axis, size in enumerate(values.shape):
+        if size >= LEAST_WITH_ZEROS:
+            values.select(axis, int(torch.randint(size, (), generator=generator))).zero_()
+    return values
 
 
 def _zero_one(values: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -9,6 +9,7 @@ InputKind = Literal[
     "scale 1e-3",
     "scale 64",
     "offset",
+    "far negative",
     "heavy-tailed",
     "sparse",
     "zero-one",

@@ -47,6 +47,7 @@ from workbench.plan.steps import Plan
 from workbench.problem.layout import unlike_declared
 from workbench.referee import matrix, roofline
 from workbench.referee.baselines import EagerOp
+from workbench.referee.comparisons import compared
 from workbench.referee.layouts import plans_laid_otherwise
 from workbench.referee.occupancy import not_together
 from workbench.referee.options import JudgeOptions
@@ -58,7 +59,7 @@ from workbench.referee.probing import (
     beside,
     candidates,
     chosen,
-    compared,
+    spread,
     unexercised,
 )
 from workbench.referee.protocol import (
@@ -214,12 +215,15 @@ class Judgement:
             self.taken = [self._taken(one.case, one.path, numbers) for one in self.taken]
             offered = candidates(self.problem, program, self.reach) if told or self.reach.always else ()
             offered = offered if told else offered[: self.reach.always]
-            metas = [(case, tuple(self.problem.metas(case).items())) for case in offered]
+            far = [case for case in spread(self.problem, self.reach) if case not in offered] if told else []
+            metas = [(case, tuple(self.problem.metas(case).items())) for case in (*offered, *far)]
             if "alignment" in self.kernel.source:
                 metas += [unaligned(self.problem, case) for case in offered]
             planned = plan_cases(program, metas, self.target) if metas else ()
             able = {one.case: one for one in planned if self._able(one)}
             further = [self._taken(one.case, one.path, numbers) for one in able.values()]
+            near = {one.path for one in (*self.taken, *further) if one.case not in far}
+            further = [one for one in further if one.case not in far or one.path not in near]
             tried = [one for one in self.taken if self._is_run(one.case)]
             declared = {one.path for one in self.taken if one.case in self.problem.cases}
             first = [case for case in offered[: self.reach.always] if case in able]

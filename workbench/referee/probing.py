@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import ast
 import math
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem
@@ -21,6 +20,7 @@ from workbench.plan.parse import Program
 from workbench.plan.refusal import Refused
 from workbench.problem.cost import elements, fixed_elements, multiplications
 from workbench.problem.proofs import label
+from workbench.referee.comparisons import compared
 
 MOST_CANDIDATES = 48
 FEW = 3
@@ -28,10 +28,9 @@ FEW = 3
 LEAST_POWER = 6
 LEAST_VALUES = 4
 """Sizes are the same by chance at fewer."""
-LARGEST_SMALL = 2048
-"""Rows of a proof are at most so long, unless the declared ones are longer."""
-_COMPARED = re.compile(r"(?:[<>]=?|[=!]=)\s*(\d+)(?![\w.])")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+Values = Callable[[int], Sequence[int]]
+"""What is tried in the place of a declared size."""
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,30 @@ def candidates(problem: Problem, program: Program, reach: Reach) -> tuple[Case, 
     """
     if not problem.symbols or not problem.proofs:
         return ()
-    known = {case.sizes for case in (*problem.proofs, *problem.cases)}
     numbers = numbers_of(program, max(n for case in problem.cases for _, n in case.sizes), reach)
+    near = tuple(dict.fromkeys(n + by for n in numbers for by in (1, 0, -1, 2, -3)))
+    return _within(problem, reach, (_declared_values, lambda declared: near, _power_values))
+
+
+def spread(problem: Problem, reach: Reach) -> tuple[Case, ...]:
+    """Sizes all over the reach, the largest first, each at most half as large again as the next.
+
+    A plan may turn on what the card has, or on a number that it computes: no text says where. These show
+    ways that nothing else takes.
+    """
+    if not problem.symbols or not problem.proofs:
+        return ()
+    powers = range(reach.elements.bit_length() - 1, LEAST_POWER, -1)
+    sizes = tuple(size + 1 for power in powers for size in (2**power, 3 * 2 ** (power - 2)))
+    return _within(problem, reach, (lambda declared: sizes,))
+
+
+def _within(problem: Problem, reach: Reach, values_of: Sequence[Values]) -> tuple[Case, ...]:
+    """Cases of these sizes that are new and within reach, the first ``MOST_CANDIDATES``."""
+    known = {case.sizes for case in (*problem.proofs, *problem.cases)}
     steps = {s: _step(problem, s) for s in problem.symbols}
     found: dict[tuple[tuple[str, int], ...], Case] = {}
-    for sizes in _around(problem, numbers, steps):
+    for sizes in _around(problem, values_of, steps):
         key = tuple(sizes.items())
         if key not in known and key not in found and reach.allows(problem, sizes):
             found[key] = Case(label=label(problem.tensors, sizes), sizes=key, origin="proof")
@@ -158,12 +176,6 @@ def _numbers(tree: ast.AST) -> set[int]:
     return {value for value in values if isinstance(value, int) and not isinstance(value, bool)}
 
 
-def compared(source: str) -> tuple[int, ...]:
-    """Numbers right of a comparison in the CUDA text, comments left out: those no small proof comes by."""
-    found = {int(n) for n in _COMPARED.findall(_COMMENT.sub(" ", source)) if len(n) < 12}
-    return tuple(sorted(n for n in found if n > LARGEST_SMALL))
-
-
 def beside(sizes: Mapping[str, int], numbers: Sequence[int]) -> Path:
     """On which side of every number each size lies, in the form of a plan's path."""
     return tuple(
@@ -187,14 +199,16 @@ def _folded(node: ast.AST) -> object:
     return None
 
 
-def _around(problem: Problem, numbers: Sequence[int], steps: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _around(
+    problem: Problem, values_of: Sequence[Values], steps: Mapping[str, int]
+) -> Iterator[dict[str, int]]:
     """Every combination worth interpreting the plan for, the likeliest boundaries first."""
     equal = {symbol: _equal(problem, symbol) for symbol in problem.symbols}
-    for values in (_declared_values, _number_values, _power_values):
+    for values in values_of:
         for symbol in reversed(problem.symbols):
             for case in problem.cases:
                 declared = case.size_map
-                for value in values(declared[symbol], numbers):
+                for value in values(declared[symbol]):
                     step = steps[symbol]
                     size = value if step == 1 else max(value // step, 1) * step
                     for others in ({s: _few(steps[s]) for s in declared}, declared):
@@ -209,15 +223,11 @@ def _few(step: int) -> int:
     return FEW if step == 1 else step
 
 
-def _declared_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
+def _declared_values(declared: int) -> tuple[int, ...]:
     return (declared - 1, declared, declared - 2)
 
 
-def _number_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(n + by for n in numbers for by in (1, 0, -1, 2, -3)))
-
-
-def _power_values(declared: int, numbers: Sequence[int]) -> tuple[int, ...]:
+def _power_values(declared: int) -> tuple[int, ...]:
     return tuple(2**power + 1 for power in range(declared.bit_length() - 1, LEAST_POWER, -1))
 
 

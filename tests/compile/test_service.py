@@ -275,6 +275,13 @@ def test_nul_character() -> None:
     assert found.line == 2 and "NUL" in found.message
 
 
+@pytest.mark.parametrize("name", ["__DATE__", "__TIME__"])
+def test_the_day_of_compiling(name: str) -> None:
+    """Judged today, such a kernel may be another one tomorrow."""
+    (found,) = refused(f"__global__ void k(float* x) {{\n  x[0] = {name}[7];\n}}", "k")
+    assert found.line == 2 and found.message.startswith(f"{name} is the moment of compiling")
+
+
 def test_invalid_unicode() -> None:
     (found,) = refused("\n\n// \ud800", "k")
     assert found.line == 3 and "Unicode" in found.message

@@ -154,6 +154,7 @@ def test_a_silent_compiler_still_gives_a_diagnostic() -> None:
         ("auto g = cooperative_groups::this_multi_grid();", "several cards"),
         ("CUtensorMap m;", "TMA"),
         ("child<<<1, 1>>>();", "launches from device code"),
+        ("int n = sizeof(__PRETTY_FUNCTION__);", "a name that compilers give a meaning of their own"),
     ],
 )
 def test_what_cannot_run_is_said_before_the_compiler_stumbles(code: str, what: str) -> None:

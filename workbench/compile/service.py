@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,15 @@ Instance = tuple[str, Consts]
 """A name expression such as ``softmax_rows<256>`` and the macros it is compiled under."""
 
 LIMITS = Limits(cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
+_NEVER_READ = (
+    (re.compile("\0"), "the text contains a NUL character"),
+    (re.compile("[\ud800-\udfff]"), "the text contains a character that is not valid Unicode"),
+    # Judged today, a kernel may be another one tomorrow.
+    (
+        re.compile(r"\b__(?:DATE|TIME|TIMESTAMP)__"),
+        "{} is the moment of compiling, which decides nothing here",
+    ),
+)
 WITHIN = 8
 """Kernels that these limits are for; of more, in one program, every one adds its part to time and memory."""
 
@@ -149,14 +159,10 @@ def _limits(kernels: int) -> Limits:
 
 def _unreadable(request: Request) -> CompileFailed | None:
     """NVRTC reads a C string in UTF-8: a NUL would silently end the text."""
-    if "\0" in request.source:
-        line = request.source[: request.source.index("\0")].count("\n") + 1
-        return _failed("the text contains a NUL character; remove it", line)
-    try:
-        request.source.encode()
-    except UnicodeEncodeError as error:
-        line = request.source[: error.start].count("\n") + 1
-        return _failed("the text contains a character that is not valid Unicode; remove it", line)
+    for pattern, why in _NEVER_READ:
+        if found := pattern.search(request.source):
+            line = request.source.count("\n", 0, found.start()) + 1
+            return _failed(f"{why.format(found[0])}; remove it", line)
     return None
 
 

@@ -25,6 +25,8 @@ _FEATURES: tuple[tuple[str, str], ...] = (
     (r"\bnvcuda::wmma::experimental\b", "sub-byte matrix operations"),
     (r"\btex[123]D\w*\s*[<(]|\bsurf[123]D\w*\s*[<(]|\bcudaTextureObject_t\b", "textures"),
     (r"<<<", "launches from device code"),
+    # With what is pasted together, which compile/service.py does not see.
+    (r"\b__(PRETTY_FUNCTION|BASE_FILE|DATE|TIME)__", "a name that compilers give a meaning of their own"),
 )  # fmt: skip
 
 _SPLICE = r"(?:\\\r?\n)*"

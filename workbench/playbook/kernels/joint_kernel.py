@@ -66,7 +66,7 @@ def _part(site: Site, kernel: Kernel, step: Step) -> JointPart | None:
     split: SplitText | None = None
     if isinstance(step, SplitText):
         split = step if _is_split(site, step) else None
-        if split is not None and (len(step.kernels) != 1 or step.together is not None):
+        if split is not None and (len(step.kernels) != 1 or step.together or step.in_turns):
             return None
         text = step.plain if split is None else step.kernels[0]
     if (

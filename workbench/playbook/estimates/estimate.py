@@ -57,6 +57,7 @@ from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stor
 from workbench.playbook.estimates.window_estimate import window_time
 from workbench.playbook.files.shape_classes import class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
+from workbench.playbook.ir.form import Form, form_of
 from workbench.playbook.ir.program import (
     Convolution,
     Kernel,
@@ -130,7 +131,8 @@ def estimate_steps(
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
     steps = with_kernels(program, steps, schedule, asked.declared)
-    return [(step, _step(asked, step)) for step in steps]
+    known: dict[Form, Estimate] = {}
+    return [(step, _step(asked, step, known)) for step in steps]
 
 
 def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:
@@ -143,7 +145,7 @@ def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Ta
     return math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
 
 
-def _step(asked: Asked, step: ProgramStep) -> Estimate:
+def _step(asked: Asked, step: ProgramStep, known: dict[Form, Estimate]) -> Estimate:
     match step:
         case LibraryCall():
             return library_time(asked, step)
@@ -163,6 +165,11 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return convolution_time(asked, step)
         case MatrixProduct():
             return product_time(asked, step)
+        case Kernel() if not asked.program.stencils:
+            form = form_of(step, asked.program.buffers)
+            if form not in known:
+                known[form] = _kernel(asked, step)
+            return known[form]
         case Kernel():
             return _kernel(asked, step)
 

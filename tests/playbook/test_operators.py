@@ -46,6 +46,18 @@ def test_a_quotient_is_not_rounded_up_to_a_whole_number() -> None:
     assert not torch.equal(got, (tensors["x"] / tensors["y"]).floor())
 
 
+def test_a_double_is_tested_as_a_double() -> None:
+    """1e300 is finite; INFINITY is a float, and is told to be a double where it meets one."""
+
+    def call(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        return t["x"].isinf(), t["x"].isfinite(), t["x"].clamp(-torch.inf, torch.inf)
+
+    tensors = {"x": torch.tensor([*WHOLES, 1e300, -1e300], dtype=torch.float64)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    for got, want in zip(run(source, tensors).outputs, call(tensors), strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
 def test_integers_have_the_larger_and_the_smaller(name: str) -> None:
     tensors = {"x": torch.randint(-9, 9, (3, 7)), "y": torch.randint(-9, 9, (3, 7))}

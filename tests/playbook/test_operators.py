@@ -130,6 +130,16 @@ def test_what_was_a_library_call_is_a_kernel(name: str, dtype: torch.dtype) -> N
     check(SINGLE[name], source, tensors)
 
 
+def test_slopes_are_found_at_any_size() -> None:
+    def call(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        curved = torch.gradient(t["x"], dim=1, edge_order=2)
+        return *torch.gradient(t["x"], spacing=[0.5, 2.0]), *curved, *torch.gradient(t["x"], spacing=3)
+
+    source = generate(problem_of(call, {"x": torch.randn(5, 7)}), ()).kernel.source
+    for shape in ((5, 7), (9, 4), (3, 3)):
+        check(call, source, {"x": torch.randn(shape)})
+
+
 def test_the_angle_of_an_integer_is_a_float() -> None:
     def call(t: dict[str, Tensor]) -> Tensor:
         return torch.angle(t["x"])

@@ -22,6 +22,7 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 from workbench.numerics.operators import last_read
 from workbench.numerics.running import Running
+from workbench.numerics.tracked import Tracked
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
 from workbench.problem.reference import Reference
@@ -172,6 +173,23 @@ def test_a_number_that_a_mask_puts_in_may_be_drawn_too() -> None:
     running.outputs(graph, tensors)
     found = reach(graph, tensors, running)
     assert found is not None and bool((found[0].far > 0).all()) and bool(torch.isfinite(found[0].far).all())
+
+
+def test_what_is_hardly_off_is_no_exact_value() -> None:
+    """Softmax of the two best, put among zeros: errors of the two in one type, and none of them lost."""
+    source = """
+import torch
+
+def gates(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    scores = x @ w
+    best, at = scores.topk(2, -1)
+    return torch.zeros_like(scores).scatter(1, at, best.softmax(-1)).sum(0).var()
+
+inputs = [torch.randn(53, 32), torch.randn(32, 8)]
+"""
+    assert problem_of(source).proofs
+    off = coarser._hardly_off(Tracked(torch.ones(3).double(), torch.eye(3)[0], torch.zeros(3), "f32"))
+    assert off.independent.tolist() == [coarser.HARDLY, 0.0, 0.0] and not off.is_exact
 
 
 def test_draws_one_by_one_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:

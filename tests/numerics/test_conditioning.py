@@ -99,3 +99,14 @@ def test_indices_that_a_rounding_moves_may_be_either() -> None:
     assert compare(torch.tensor([0, 1, 6], dtype=torch.int32), bound).max_ratio <= 1
     assert compare(torch.tensor([1, 1, 6], dtype=torch.int32), bound).max_ratio <= 1
     assert compare(torch.tensor([1, 0, 6], dtype=torch.int32), bound).max_ratio > 1
+
+
+def test_results_of_other_shapes_tell_nothing() -> None:
+    """Of a double the bits are two columns of int32, for which a result of one would be repeated."""
+
+    def call(t: dict[str, Tensor]) -> tuple[Tensor]:
+        return (t["x"] * t["x"].view(torch.int32),)
+
+    tensors = {"x": torch.ones(1, 1)}
+    (swing,) = Oracle(call(tensors), call).swings(tensors)  # type: ignore[arg-type]
+    assert swing.shape == (1, 1) and not bool(swing.any())

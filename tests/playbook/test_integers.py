@@ -41,6 +41,21 @@ REFERENCES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
         lambda t: tuple(t["x"].to(dtype) for dtype in (torch.uint8, torch.int8, SHORT, torch.int32)),
         lambda: {"x": torch.cat([torch.randn(60) * 300, torch.randn(60) * 1e6, torch.arange(-6.0, 6.0)])},
     ),
+    "products with quotients and rests": (
+        lambda t: (
+            t["i"] * torch.div(t["j"], 4, rounding_mode="trunc"),
+            t["i"] * torch.fmod(t["j"], 5),
+            t["i"] * (t["j"] * 3) + (t["i"] - t["j"]),
+        ),
+        lambda: {"i": LONG.int(), "j": LONG.int() * 7},
+    ),
+    "the ends of the type": (
+        lambda t: (
+            t["i"].masked_fill(t["i"] > 3, -(2**31)).amax(1),
+            t["i"].masked_fill(t["i"] < 3, 2**31 - 1).amin(1),
+        ),
+        lambda: {"i": torch.arange(-9, 9, dtype=torch.int32).view(3, 6)},
+    ),
     "double": (lambda t: t["x"] % 0.3, lambda: {"x": torch.randn(5, 9, dtype=torch.float64)}),
 }
 

@@ -46,6 +46,18 @@ def test_a_quotient_is_not_rounded_up_to_a_whole_number() -> None:
     assert not torch.equal(got, (tensors["x"] / tensors["y"]).floor())
 
 
+def test_a_double_is_tested_as_a_double() -> None:
+    """1e300 is finite; INFINITY is a float, and is told to be a double where it meets one."""
+
+    def call(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        return t["x"].isinf(), t["x"].isfinite(), t["x"].clamp(-torch.inf, torch.inf)
+
+    tensors = {"x": torch.tensor([*WHOLES, 1e300, -1e300], dtype=torch.float64)}
+    source = generate(problem_of(call, tensors), ()).kernel.source
+    for got, want in zip(run(source, tensors).outputs, call(tensors), strict=True):
+        torch.testing.assert_close(got, want, equal_nan=True, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("name", ["fmax", "fmin"])
 def test_integers_have_the_larger_and_the_smaller(name: str) -> None:
     tensors = {"x": torch.randint(-9, 9, (3, 7)), "y": torch.randint(-9, 9, (3, 7))}
@@ -116,6 +128,16 @@ def test_what_was_a_library_call_is_a_kernel(name: str, dtype: torch.dtype) -> N
     source = generate(problem_of(SINGLE[name], tensors, name), ()).kernel.source
     assert "library(" not in source
     check(SINGLE[name], source, tensors)
+
+
+def test_slopes_are_found_at_any_size() -> None:
+    def call(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
+        curved = torch.gradient(t["x"], dim=1, edge_order=2)
+        return *torch.gradient(t["x"], spacing=[0.5, 2.0]), *curved, *torch.gradient(t["x"], spacing=3)
+
+    source = generate(problem_of(call, {"x": torch.randn(5, 7)}), ()).kernel.source
+    for shape in ((5, 7), (9, 4), (3, 3)):
+        check(call, source, {"x": torch.randn(shape)})
 
 
 def test_the_angle_of_an_integer_is_a_float() -> None:

@@ -190,6 +190,14 @@ def test_code_that_cannot_run_in_float64_gets_a_note() -> None:
     assert reference.oracle(drawn(problem))[0].dtype == torch.float64
 
 
+def test_sizes_that_are_checked_are_not_called_unchecked() -> None:
+    """Of bits of a rounded value nothing is known; kernels are held against the reference all the same."""
+    problem, _ = rebuilt("def f(x): return x.half().view(torch.int16) & 0x7FFF\ninputs = [torch.randn(5, 6)]")
+    assert len(problem.proofs) > 3
+    assert any("against the reference alone" in note for note in problem.notes)
+    assert not any("not checked" in note for note in problem.notes)
+
+
 UNREAD = """
 class Net(nn.Module):
     def __init__(self):

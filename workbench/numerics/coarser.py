@@ -90,7 +90,8 @@ class _Local(Running):
 def _hardly_off(known: Tracked) -> Tracked:
     if known.is_exact or not is_float(known.dtype):
         return exact(known.value, known.dtype)
-    off = torch.where(known.error > 0, HARDLY, 0.0)
+    # Of two numbers alone torch.where makes float32, which has nothing as small as this.
+    off = (known.error > 0).to(torch.float64) * HARDLY
     return Tracked(known.value, off, torch.zeros_like(off), known.dtype)
 
 

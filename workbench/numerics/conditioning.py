@@ -32,7 +32,8 @@ class Oracle:
 
     def swings(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """How far each element moves at most, in ``PROBES`` draws; 0 where the reference cannot be run
-        so. Results that are no longer numbers do not count."""
+        so, or makes results of other shapes: of a double the bits are two columns of int32. Results that are
+        no longer numbers do not count."""
         found = [
             torch.zeros(result.shape, dtype=torch.float64, device=result.device) for result in self.results
         ]
@@ -40,10 +41,12 @@ class Oracle:
         for _ in range(PROBES if self.call is not None else 0):
             moved = {name: _moved(tensor, generator) for name, tensor in tensors.items()}
             with suppress(Exception):
-                found = [
-                    torch.maximum(far, deviation(result, one).nan_to_num(0.0, 0.0, 0.0))
-                    for far, result, one in zip(found, self.results, self.call(moved), strict=True)  # type: ignore[misc]
-                ]
+                made = self.call(moved)  # type: ignore[misc]
+                if [one.shape for one in made] == [result.shape for result in self.results]:
+                    found = [
+                        torch.maximum(far, deviation(result, one).nan_to_num(0.0, 0.0, 0.0))
+                        for far, result, one in zip(found, self.results, made, strict=True)
+                    ]
         return tuple(found)
 
 

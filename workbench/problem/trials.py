@@ -79,7 +79,8 @@ def _same(a: Tensor, b: Tensor) -> bool:
 def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
     """Leave out proofs at which the traced graph computes something else than the reference does.
 
-    An export may silently hold for some sizes only, such as even ones.
+    An export may silently hold for some sizes only, such as even ones. Where it holds for none, as where bits
+    of a rounded value are read, all stay: a kernel is held against the reference.
     """
     wrong = [case for case in problem.proofs if not _graph_holds(problem, form, case)]
     if not wrong:
@@ -87,6 +88,10 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
     labels = ", ".join(case.label for case in wrong)
     kept = tuple(case for case in problem.proofs if case not in wrong)
     note = f"the exported graph does not describe the reference at {labels}: these sizes are not checked"
+    if not kept:
+        note = (
+            "the exported graph says nothing of rounding here: kernels are held against the reference alone"
+        )
     return problem.model_copy(update={"proofs": kept or problem.proofs, "notes": (*problem.notes, note)})
 
 

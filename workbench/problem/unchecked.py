@@ -3,7 +3,7 @@
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
 the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
 labels have the places' sizes: an export would take them for sizes of their own. A diagonal is filled through
-a view of the storage, which no graph of values has.
+a view of the storage, which no graph of values has, and slopes are found with sizes that are numbers.
 """
 
 from __future__ import annotations
@@ -71,6 +71,32 @@ def _corrcoef(input: Tensor) -> Tensor:
     return (found / spread.unsqueeze(1) / spread).clamp(-1, 1)
 
 
+def _gradient(
+    input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1
+) -> tuple[Tensor, ...] | list[Tensor]:
+    """Slopes along each axis; torch's own makes numbers of sizes. Coordinates for steps are left to it."""
+    axes = tuple(range(input.ndim)) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    spacing = 1 if spacing is None else spacing
+    steps = (spacing,) * len(axes) if isinstance(spacing, int | float) else tuple(spacing)
+    if not all(isinstance(step, int | float) for step in steps):
+        return torch.gradient(input, spacing=spacing, dim=dim, edge_order=edge_order)
+    return tuple(_slope(input, step, axis, edge_order) for step, axis in zip(steps, axes, strict=True))
+
+
+def _slope(x: Tensor, step: float, axis: int, edge_order: int) -> Tensor:
+    """Half the difference of both neighbours; at the ends the line or parabola through the nearest."""
+    length = x.shape[axis]
+    inside = (x.narrow(axis, 2, length - 2) - x.narrow(axis, 0, length - 2)) / (2 * step)
+    ends = []
+    for end, inward in ((0, 1), (length - 1, -1)):
+        near, next_to_it = x.narrow(axis, end, 1), x.narrow(axis, end + inward, 1)
+        away = next_to_it - near
+        if edge_order == 2:
+            away = 2 * next_to_it - 1.5 * near - 0.5 * x.narrow(axis, end + 2 * inward, 1)
+        ends.append(away / (step * inward))
+    return torch.cat((ends[0], inside, ends[1]), axis)
+
+
 def _fill_diagonal(input: Tensor, value: float | Tensor, wrap: bool = False) -> Tensor:
     """A matrix's own tensor with its diagonal filled; taller ones that wrap, and cubes, as torch does it."""
     if input.ndim != 2 or wrap:
@@ -96,6 +122,7 @@ UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     F.gaussian_nll_loss: _gaussian_nll_loss,
     F.one_hot: _one_hot,
     torch.Tensor.fill_diagonal_: _fill_diagonal,
+    torch.gradient: _gradient,
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
     **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},
     **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _corrcoef),

@@ -311,8 +311,11 @@ def _square(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg])
 
 
 def _test(op: str) -> Rule:
+    """Of a float as it is: a double of 1e300 is finite, and infinite as a float."""
+
     def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
-        return make.op(op, make.value(operands[0], "f32"), dtype="bool")
+        dtype = operands[0].dtype
+        return make.op(op, make.value(operands[0], dtype if is_float(dtype) else "f32"), dtype="bool")
 
     return rule
 
@@ -335,6 +338,7 @@ RULES: Mapping[str, Rule] = {
     "logical_or": _logical("or"),
     "logical_xor": _logical("ne"),
     "logical_not": _logical("not"),
+    "mul": _bitwise("mul", "and"),
     "bitwise_and": _bitwise("bit_and", "and"),
     "bitwise_or": _bitwise("bit_or", "or"),
     "bitwise_xor": _bitwise("bit_xor", "ne"),

@@ -26,7 +26,8 @@ _INFIX = {
     "bit_xor": ("^", 7), "bit_or": ("|", 6), "and": ("&&", 5), "or": ("||", 4), "shift_left": ("<<", 11),
     "shift_right": (">>", 11),
 }  # fmt: skip
-_CHAINS = frozenset(["add", "mul", "and", "or"])
+_CHAINS: Mapping[str, tuple[str, ...]] = {"add": ("+", "-"), "mul": ("*",), "and": ("&&",), "or": ("||",)}
+"""What may stand to the right without parentheses where nothing is rounded; a * (b / c) is not a * b / c."""
 _PREFIX = {"neg": "-", "not": "!", "bit_not": "~"}
 _CONDITIONAL = 3
 _MATH = {
@@ -96,6 +97,8 @@ class Text:
 
     code: str
     strength: int = ATOM
+    sign: str = ""
+    """The outermost operator of two operands; empty where it is another or not known."""
 
     def within(self, least: int) -> str:
         """The code, in parentheses where the context binds more strongly."""
@@ -136,15 +139,14 @@ def spell(expr: Apply, args: tuple[Text, ...], fast: bool = False) -> Text:
 def _infix(op: str, args: tuple[Text, ...], rounds: bool) -> Text:
     """Operands of equal strength: the left one stands free; the right one only where order is idle."""
     sign, strength = _INFIX[op]
-    free = op in _CHAINS and not rounds
     left, right = args
+    free = not rounds and right.sign in _CHAINS.get(op, ())
     if strength == _SHIFT:  # what is shifted stands in parentheses, though C++ would not ask for them
-        return Text(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", strength)
+        return Text(f"{left.within(UNARY)} {sign} {right.within(UNARY)}", strength, sign)
     if left.strength != strength and left.strength in (5, 4) and strength in (5, 4):
         left = Text(f"({left.code})")
-    return Text(
-        f"{left.within(strength)} {sign} {right.within(strength if free else strength + 1)}", strength
-    )
+    code = f"{left.within(strength)} {sign} {right.within(strength if free else strength + 1)}"
+    return Text(code, strength, sign)
 
 
 def _cast(expr: Apply, arg: Text) -> Text:
@@ -178,18 +180,22 @@ def _function(op: str, expr: Apply, fast: bool) -> str:
 
 
 def _template_argument(expr: Apply) -> str:
-    """Needed where a literal or a size has another type than the value it meets."""
-    mixed = any(
-        arg.dtype != expr.dtype or (isinstance(arg, Const) and isinstance(arg.value, str))
-        for arg in expr.args
-    )
+    """Needed where a literal or a size has another type than the value it meets: INFINITY is a float."""
+    mixed = any(arg.dtype != expr.dtype or (isinstance(arg, Const) and _typeless(arg)) for arg in expr.args)
     return f"<{CTYPES[expr.dtype]}>" if mixed or expr.dtype not in ("f32", "f64", "i32") else ""
+
+
+def _typeless(const: Const) -> bool:
+    """True for a number whose text says nothing of its type: a size, or what no literal is written for."""
+    return isinstance(const.value, str) or (const.dtype == "f64" and not math.isfinite(const.value))
 
 
 def number(value: bool | int | float, dtype: DType) -> Text:
     """A literal that reads back as the same value of the type."""
     if isinstance(value, bool):
         return Text("true" if value else "false")
+    if dtype == "i32" and value == -(2**31):  # 2147483648 alone is no int
+        return Text(_LOWEST[dtype])
     if not is_float(dtype):
         suffix = "LL" if abs(value) >= 2**31 else ""
         return Text(f"{int(value)}{suffix}", ATOM if value >= 0 else UNARY)

@@ -122,9 +122,9 @@ Errors that are the judge's own have tests in place of kernels:
 |---|---|---|
 {errors}
 Numbers {host} need host code and are judged in the [foreign lane](foreign-lane.md). No kernel of this list
-is wrong at some times only, which no check would meet (a text that asks for the day it is compiled is not compiled),
-and none writes over an input because the reference does so too: a reference that changes its inputs is refused at
-intake.
+is wrong at some times only, which no check would meet (a text that asks when it is compiled is not
+compiled), and none writes over an input because the reference does so too: a reference that changes
+its inputs is refused at intake.
 """
 
 

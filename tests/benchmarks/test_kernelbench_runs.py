@@ -16,7 +16,7 @@ import kernelbench as runs  # noqa: E402
 from kernelbench_evaluation import Builds, Evaluator  # noqa: E402
 from kernelbench_table import kernelbench_section  # noqa: E402
 
-from workbench.model import Evaluation, Kernel, Passed  # noqa: E402
+from workbench.model import Evaluation, Kernel, OpNode, Passed  # noqa: E402
 
 DOUBLE = """
 import torch
@@ -72,7 +72,7 @@ def test_only_large_constants_get_smaller() -> None:
 
 def test_likely_memory_bound_problems_come_first() -> None:
     def named(*ops: str) -> Any:
-        nodes = [argparse.Namespace(op=f"aten.{op}.default") for op in ops]
+        nodes = [OpNode(name=op, op=f"aten.{op}.default", outs=()) for op in ops]
         return argparse.Namespace(graph=argparse.Namespace(nodes=nodes))
 
     assert [

@@ -145,6 +145,23 @@ def test_what_is_no_number_of_a_comparison(written: str) -> None:
     assert compared(written) == ()
 
 
+@pytest.mark.parametrize(
+    "given",
+    [
+        'launch("given", grid=rows, block=32, args=[x, y, cols, 3000])',
+        'launch("given", grid=rows, block=32, args=[x, y, cols, 0], const={"LONG": 3000})',
+        'launch("at<3000>", grid=rows, block=32, args=[x, y, cols, 0])',
+    ],
+)
+def test_a_number_that_the_plan_hands_to_its_kernel_counts(given: str) -> None:
+    device = (
+        "template <int N> __global__ void at(const float* x, float* y, int cols, int n) {}\n"
+        "__global__ void given(const float* x, float* y, int cols, int n) {}\n"
+    )
+    assert any(cols > 3000 and cols % 2 for cols in columns(probed(text(given, device=device))))
+    assert not probed(text(given.replace("3000", "30"), device=device))
+
+
 def test_numbers_are_folded_and_bounded() -> None:
     program = parse(text("if cols > 3 * 2 ** 10 + 1 or cols > 10 ** 9:", launching("short")).source)
     found = numbers_of(program, 4096, EMULATED)

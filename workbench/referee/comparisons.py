@@ -1,7 +1,7 @@
 """Numbers that a CUDA text compares with, however they are written. Pure.
 
-``n > 2500``, ``0x9c4u <= n``, ``n < 4 * 1024``, and ``n < most`` where the text says what ``most`` is. Owns
-which of them count: those that no small proof comes by. Never parses C++; a number too many costs a check.
+``n > 2500``, ``0x9c4u <= n``, ``n < 4 * 1024``, and ``n < most`` where text or plan say what that is.
+Owns which of them count: those that no small proof comes by. Never parses C++; a number too many costs a check.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from workbench.plan.lexer import Token, tokens, words
 from workbench.plan.operators import binary
 from workbench.plan.refusal import Refused
+from workbench.plan.steps import Plan, ScalarArg
 
 LARGEST_SMALL = 2048
 """Rows of a proof are at most so long, unless the declared ones are longer."""
@@ -39,6 +40,22 @@ def compared(source: str) -> tuple[int, ...]:
             for term in (_term(said, place - 1, step=-1), _term(said, place + 1)):
                 found |= named[term[0]] if term and term[0] in named else {_whole(term)}
     return tuple(sorted(n for n in found if LARGEST_SMALL < n < LARGEST))
+
+
+def handed(plans: Iterable[Plan]) -> tuple[int, ...]:
+    """Numbers that kernels are given at every size alike: as macros, arguments or arguments of a template."""
+    given = [set(_handed(plan)) for plan in plans]
+    found = set.intersection(*given) if given else set[int]()
+    return tuple(sorted(n for n in found if LARGEST_SMALL < n < LARGEST))
+
+
+def _handed(plan: Plan) -> Iterator[int]:
+    for launch in plan.launches:
+        for text in (launch.kernel, *(value for _, value in launch.consts)):
+            yield from (_whole((word,)) for word in words(text) if _WHOLE.fullmatch(word))
+        yield from (
+            arg.value for arg in launch.args if isinstance(arg, ScalarArg) and isinstance(arg.value, int)
+        )
 
 
 def _words(source: str) -> Iterator[str]:

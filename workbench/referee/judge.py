@@ -47,7 +47,7 @@ from workbench.plan.steps import Plan
 from workbench.problem.layout import unlike_declared
 from workbench.referee import matrix, roofline
 from workbench.referee.baselines import EagerOp
-from workbench.referee.comparisons import compared
+from workbench.referee.comparisons import compared, handed
 from workbench.referee.layouts import plans_laid_otherwise
 from workbench.referee.occupancy import not_together
 from workbench.referee.options import JudgeOptions
@@ -210,7 +210,7 @@ class Judgement:
         """Look for sizes at which the plan does what no proof makes it do, and plan for them."""
         with self._clock("plan"):
             program = parse(self.kernel.source)
-            numbers = compared(self.kernel.source)
+            numbers = tuple({*compared(self.kernel.source), *handed(self.plans.values())})
             told = bool(numbers) or any(one.path for one in self.taken)
             self.taken = [self._taken(one.case, one.path, numbers) for one in self.taken]
             offered = candidates(self.problem, program, self.reach) if told or self.reach.always else ()

@@ -1,7 +1,7 @@
 """Numbers that a CUDA text compares with, however they are written. Pure.
 
 ``n > 2500``, ``0x9c4u <= n``, ``n < 4 * 1024``, and ``n < most`` where text or plan say what that is.
-Owns which of them count: those that no small proof comes by. Never parses C++; a number too many costs a check.
+Owns which of them count: those that no small proof comes by. Never parses C++; one too many costs a check.
 """
 
 from __future__ import annotations

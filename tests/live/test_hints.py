@@ -35,4 +35,6 @@ def test_a_session_answers_and_refuses_an_empty_hint(tmp_path: Path) -> None:
         for empty in ("", "  \n"):
             with pytest.raises(SessionError, match="an empty hint says nothing"):
                 live.hint(empty)
-        assert [hint.text for hint in live.tree.hints] == ["hurry"]
+            with pytest.raises(SessionError, match="an empty text is no kernel"):
+                live.edit(None, empty)
+        assert [hint.text for hint in live.tree.hints] == ["hurry"] and not live.tree.nodes

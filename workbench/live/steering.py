@@ -79,7 +79,12 @@ class Steered:
                 self._open().post(BranchPruned(branch=branch, by=PERSON, reason=reason, undo=undo))
 
     def edit(self, branch: str | None, source: str) -> str:
-        """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id."""
+        """Have a kernel of yours judged as a child of ``branch`` (None: on its own); returns its id.
+
+        Raises ``SessionError`` for an empty text.
+        """
+        if not source.strip():
+            raise SessionError("an empty text is no kernel; give all of a .cu file, its plan too")
         return self._open().edit(self._known(branch) if branch else None, source, by=PERSON)
 
     def undo(self) -> str:
@@ -127,7 +132,8 @@ class Steered:
         session = self._open()
         node = session.tree.node(BranchId(branch))
         if node.draft is not None or node.settled or node.stage != "waiting":
-            raise SessionError(f"the kernel of {branch} is being written already; edit the kernel instead")
+            how = "is written" if node.draft is not None or node.settled else "is being written already"
+            raise SessionError(f"the kernel of {branch} {how}; edit the kernel instead")
         card = node.branch.hypothesis
         vector = tuple(sorted({**dict(card.vector), **(choices or {})}.items()))
         new = Hypothesis.model_validate({**dict(card), "title": title, "fix": fix, "vector": vector})

@@ -287,8 +287,8 @@ class Translation:
     def _refuse_values(self, op: str) -> None:
         if "_local_scalar_dense" in op or "item" in op.split("."):
             raise ProblemError(
-                f"{self._where}.item() turns a value into a Python number, which a kernel cannot "
-                "see. Keep it a tensor."
+                f"{self._where}.item() or .tolist() turns values into Python numbers, which a kernel "
+                "cannot see. Keep them a tensor."
             )
 
     def _add(

@@ -216,9 +216,10 @@ def _told(launch: Launch, shape: Shape, traffic: Traffic, time: LaunchTime, coun
     reads = f", asks for each {again:.2g} times" if again > 1.05 else ""
     if shape.spilled:
         reads += f", {shape.spill_stored + shape.spill_loaded} bytes a thread spilled"
+    blocks = f"{shape.blocks} block" + "s" * (shape.blocks != 1)
     source = "" if counted else " (accesses assumed ideal: this kernel ran at no counted size)"
     return (
-        f"{launch.kernel}: {shape.blocks} blocks of {shape.threads}, {time.resident} an SM, "
+        f"{launch.kernel}: {blocks} of {shape.threads}, {time.resident} an SM, "
         f"{traffic.width:.3g} bytes a request, {_bytes(traffic.unique)}{reads}{source}"
     )
 

@@ -23,7 +23,7 @@ from workbench.workers import Limits, Returned, light
 
 OLDEST = (8, 0)
 """Compute capability kernels are written for at least."""
-LIMITS = Limits(wall_s=30.0, cpu_s=30, memory_bytes=2**40)
+LIMITS = Limits(wall_s=120.0, cpu_s=30, memory_bytes=2**40)
 CAPABILITY = (75, 76)
 """``CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR`` and ``MINOR`` of cuda.h."""
 PROHIBITED = 2

@@ -100,6 +100,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.round.decimals: _round,
         aten.angle.default: _angle,
         aten.roll.default: _roll,
+        aten.lerp.Scalar: _lerp,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.scatter_reduce.two: _scatter_reduce,
@@ -122,6 +123,12 @@ def _own() -> dict[Any, Callable[..., Any]]:
             x, dims, correction=correction
         ),
     }
+
+
+def _lerp(start: Tensor, end: Tensor, weight: float) -> Tensor:
+    """From the nearer end, as torch does; torch's own decomposition asks each element which one that is."""
+    beyond = abs(weight) >= 0.5
+    return (weight - 1 if beyond else weight) * (end - start) + (end if beyond else start)
 
 
 def _added_to_product(

@@ -1,6 +1,7 @@
-"""What is said of elements that a kernel never writes."""
+"""What is said of elements that are wrong, and of those that a kernel never writes."""
 
-from workbench.referee.mismatch import never_written
+from workbench.model import Difference, WorstEntry
+from workbench.referee.mismatch import mismatch, never_written
 
 
 def told(shape: tuple[int, ...], elements: int, first: tuple[int, ...]) -> str:
@@ -19,3 +20,17 @@ def test_others_are_not() -> None:
     assert told((4, 5), 20, (0, 0)).endswith(": none of its 20 is")
     assert told((1, 1), 1, (0, 0)).endswith(": it has no other")
     assert told((), 1, ()).endswith(": it has no other")
+
+
+def wrong(output: int, ratio: float) -> Difference:
+    worst = WorstEntry(index=(0,), expected=1.0, got=2.0)
+    return Difference(
+        output=output, max_abs=1.0, max_ratio=ratio, wrong_fraction=0.5, worst=(worst,), pattern="all"
+    )
+
+
+def test_which_of_several_outputs_is_wrong_is_said() -> None:
+    both = mismatch("c", "normal", [wrong(0, 9.0), wrong(1, 0.5)])
+    alone = mismatch("c", "normal", [wrong(0, 9.0)])
+    assert both is not None and both.message.startswith("output 0: 50% of the elements are wrong on normal")
+    assert alone is not None and alone.message.startswith("50% of the elements are wrong on normal inputs")

@@ -14,7 +14,9 @@ def mismatch(case: str, inputs: str, differences: Sequence[Difference]) -> Misma
     wrong = [one for one in differences if one.max_ratio > 1]
     if not wrong:
         return None
-    return Mismatch(case=case, message=_told(inputs, max(wrong, key=lambda one: one.max_ratio)))
+    worst = max(wrong, key=lambda one: one.max_ratio)
+    which = f"output {worst.output}: " if len(differences) > 1 or worst.output else ""
+    return Mismatch(case=case, message=which + _told(inputs, worst))
 
 
 def never_written(
@@ -56,12 +58,11 @@ def keeps_state(variables: Sequence[str]) -> Suspect:
 
 def _told(inputs: str, difference: Difference) -> str:
     worst = difference.worst[0]
-    where = f"output {difference.output}: " if difference.output else ""
     share = f"{difference.wrong_fraction:.0%}" if difference.wrong_fraction >= 0.01 else "under 1%"
     ratio = difference.max_ratio
     times = "" if ratio > 1e30 else f", {apart(ratio, 1.0, 3)} times the error allowed"
     digits = digits_apart(worst.expected, worst.got, 6)
     return (
-        f"{where}{share} of the elements are wrong on {inputs} inputs ({difference.pattern}); "
+        f"{share} of the elements are wrong on {inputs} inputs ({difference.pattern}); "
         f"at {worst.index} expected {worst.expected:.{digits}g}, got {worst.got:.{digits}g}{times}"
     )

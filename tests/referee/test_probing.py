@@ -151,6 +151,7 @@ def test_what_is_no_number_of_a_comparison(written: str) -> None:
         'launch("given", grid=rows, block=32, args=[x, y, cols, 3000])',
         'launch("given", grid=rows, block=32, args=[x, y, cols, 0], const={"LONG": 3000})',
         'launch("at<3000>", grid=rows, block=32, args=[x, y, cols, 0])',
+        'launch("given", grid=rows, block=32, args=[x, y, cols, (cols // cols + 5) * 500])',
     ],
 )
 def test_a_number_that_the_plan_hands_to_its_kernel_counts(given: str) -> None:
@@ -159,13 +160,14 @@ def test_a_number_that_the_plan_hands_to_its_kernel_counts(given: str) -> None:
         "__global__ void given(const float* x, float* y, int cols, int n) {}\n"
     )
     assert any(cols > 3000 and cols % 2 for cols in columns(probed(text(given, device=device))))
-    assert not probed(text(given.replace("3000", "30"), device=device))
+    few = given.replace("3000", "30").replace("500", "5")
+    assert not probed(text(few, device=device))
 
 
 def test_numbers_are_folded_and_bounded() -> None:
     program = parse(text("if cols > 3 * 2 ** 10 + 1 or cols > 10 ** 9:", launching("short")).source)
-    found = numbers_of(program, 4096, EMULATED)
-    assert 3073 in found and 10**9 not in found
+    found = numbers_of(program, (5000,), 4096, EMULATED)
+    assert 3073 in found and 5000 in found and 10**9 not in found
 
 
 @pytest.mark.parametrize("kind", [Judgement, GpuJudgement])
@@ -201,7 +203,7 @@ def test_sizes_all_over_the_reach_leave_ways_that_others_take_to_them() -> None:
 
 def test_sizes_stay_within_reach_and_are_new() -> None:
     program = parse(TWO.source)
-    found = candidates(SOFTMAX, program, EMULATED)
+    found = candidates(SOFTMAX, program, (), EMULATED)
     known = {case.sizes for case in (*SOFTMAX.proofs, *SOFTMAX.cases)}
     assert found and not known & {case.sizes for case in found}
     assert all(2 * case.size_map["s0"] * case.size_map["s1"] <= EMULATED.elements for case in found)
@@ -224,7 +226,7 @@ def test_sizes_that_only_the_data_shows_to_be_one_stay_equal() -> None:
     )
     rows, others = (str(spec.dims[0]) for spec in problem.tensors)
     assert rows != others and any(note.startswith("sizes that are equal") for note in problem.notes)
-    found = [case.size_map for case in candidates(problem, parse(TWO.source), ON_GPU)]
+    found = [case.size_map for case in candidates(problem, parse(TWO.source), (), ON_GPU)]
     assert len({sizes[rows] for sizes in found}) > 3
     assert all(sizes[rows] == sizes[others] for sizes in found)
 

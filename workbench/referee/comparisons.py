@@ -94,9 +94,10 @@ def _term(said: Sequence[str], place: int, step: int = 1) -> Sequence[str]:
 def _whole(term: Sequence[str]) -> int:
     """What the expression comes to; 0 for a name, an octal number and what no size is."""
     try:
-        return _folded(ast.parse(" ".join(map(_plain, term)), mode="eval").body)
-    except (SyntaxError, ValueError, Refused):
+        value = folded(ast.parse(" ".join(map(_plain, term)), mode="eval").body)
+    except (SyntaxError, ValueError):
         return 0
+    return value if isinstance(value, int) else 0
 
 
 def _plain(word: str) -> str:
@@ -105,8 +106,15 @@ def _plain(word: str) -> str:
     return str(int(number[1].replace("'", ""), 0)) if number else word
 
 
-def _folded(node: ast.AST) -> int:
+def folded(node: ast.AST) -> object:
+    """Value of an expression of numbers alone, such as ``4 * 1024``; None for any other."""
+    if isinstance(node, ast.Constant):
+        return node.value
     if isinstance(node, ast.BinOp):
-        value = binary(node.op, _folded(node.left), _folded(node.right))
-        return value if isinstance(value, int) else 0
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, int) else 0
+        left, right = folded(node.left), folded(node.right)
+        if isinstance(left, int) and isinstance(right, int):
+            try:
+                return binary(node.op, left, right)
+            except Refused:
+                return None
+    return None

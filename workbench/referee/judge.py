@@ -210,10 +210,10 @@ class Judgement:
         """Look for sizes at which the plan does what no proof makes it do, and plan for them."""
         with self._clock("plan"):
             program = parse(self.kernel.source)
-            numbers = tuple({*compared(self.kernel.source), *handed(self.plans.values())})
+            numbers = tuple(sorted({*compared(self.kernel.source), *handed(self.plans.values())}))
             told = bool(numbers) or any(one.path for one in self.taken)
             self.taken = [self._taken(one.case, one.path, numbers) for one in self.taken]
-            offered = candidates(self.problem, program, self.reach) if told or self.reach.always else ()
+            offered = candidates(self.problem, program, numbers, self.reach)
             offered = offered if told else offered[: self.reach.always]
             far = [case for case in spread(self.problem, self.reach) if case not in offered] if told else []
             metas = [(case, tuple(self.problem.metas(case).items())) for case in (*offered, *far)]

@@ -15,12 +15,10 @@ from dataclasses import dataclass
 
 from workbench.model import Case, Problem
 from workbench.plan.interpret import Path
-from workbench.plan.operators import binary
 from workbench.plan.parse import Program
-from workbench.plan.refusal import Refused
 from workbench.problem.cost import elements, fixed_elements, multiplications
 from workbench.problem.proofs import label
-from workbench.referee.comparisons import compared
+from workbench.referee.comparisons import folded
 
 MOST_CANDIDATES = 48
 FEW = 3
@@ -70,15 +68,17 @@ class Taken:
     path: Path
 
 
-def candidates(problem: Problem, program: Program, reach: Reach) -> tuple[Case, ...]:
-    """Sizes within reach at and beside the declared ones, and beside every number the text compares with.
+def candidates(problem: Problem, program: Program, told: Collection[int], reach: Reach) -> tuple[Case, ...]:
+    """Sizes within reach at and beside the declared ones, and beside every number of the plan and of
+    what it is ``told`` that kernels compare with.
 
     One size varies at a time, those that are equal wherever the reference is known to run together; the
     others are as declared, or few.
     """
     if not problem.symbols or not problem.proofs:
         return ()
-    numbers = numbers_of(program, max(n for case in problem.cases for _, n in case.sizes), reach)
+    most = max(n for case in problem.cases for _, n in case.sizes)
+    numbers = numbers_of(program, told, most, reach)
     near = tuple(dict.fromkeys(n + by for n in numbers for by in (1, 0, -1, 2, -3)))
     return _within(problem, reach, (_declared_values, lambda declared: near, _power_values))
 
@@ -153,10 +153,10 @@ def unexercised(problem: Problem, taken: Sequence[Taken], ran: Sequence[Case]) -
 # ------------------------------------------------------------------------------------ sizes
 
 
-def numbers_of(program: Program, most: int, reach: Reach) -> tuple[int, ...]:
-    """Numbers that sizes may be compared with: those of comparisons, in the plan and in the CUDA text, as far
-    as a lane reaches; others of the plan up to twice the largest size."""
-    far = {n for one in _comparisons(program.function) for n in _numbers(one)} | set(compared(program.source))
+def numbers_of(program: Program, told: Collection[int], most: int, reach: Reach) -> tuple[int, ...]:
+    """Numbers that sizes may be compared with: those of the plan's comparisons and all ``told``, as far as a
+    lane reaches; others of the plan up to twice the largest size, ``most``."""
+    far = {n for one in _comparisons(program.function) for n in _numbers(one)} | set(told)
     near = {n for n in _numbers(program.function) if n <= 2 * most}
     return tuple(sorted(n for n in near | far if 1 < n <= reach.elements))
 
@@ -172,7 +172,7 @@ def _comparisons(tree: ast.AST) -> Iterator[ast.Compare]:
 
 
 def _numbers(tree: ast.AST) -> set[int]:
-    values = (_folded(node) for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.BinOp))
+    values = (folded(node) for node in ast.walk(tree) if isinstance(node, ast.Constant | ast.BinOp))
     return {value for value in values if isinstance(value, int) and not isinstance(value, bool)}
 
 
@@ -183,20 +183,6 @@ def beside(sizes: Mapping[str, int], numbers: Sequence[int]) -> Path:
         for place, value in enumerate(sizes.values())
         for number in numbers
     )
-
-
-def _folded(node: ast.AST) -> object:
-    """Value of an expression of numbers alone, such as ``4 * 1024``; None for any other."""
-    if isinstance(node, ast.Constant):
-        return node.value
-    if isinstance(node, ast.BinOp):
-        left, right = _folded(node.left), _folded(node.right)
-        if isinstance(left, int) and isinstance(right, int):
-            try:
-                return binary(node.op, left, right)
-            except Refused:
-                return None
-    return None
 
 
 def _around(

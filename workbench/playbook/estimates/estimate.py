@@ -57,7 +57,6 @@ from workbench.playbook.estimates.whole_rows_estimate import lines_of_rows, stor
 from workbench.playbook.estimates.window_estimate import window_time
 from workbench.playbook.files.shape_classes import class_at, classes_of
 from workbench.playbook.ir.expr import Load, loads_below, unguarded
-from workbench.playbook.ir.form import Form, form_of
 from workbench.playbook.ir.program import (
     Convolution,
     Kernel,
@@ -131,8 +130,7 @@ def estimate_steps(
     if schedule.tables:
         steps = with_row_tables(program, steps, [sizes], 1)
     steps = with_kernels(program, steps, schedule, asked.declared)
-    known: dict[Form, Estimate] = {}
-    return [(step, _step(asked, step, known)) for step in steps]
+    return [(step, _step(asked, step)) for step in steps]
 
 
 def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Target) -> float:
@@ -145,7 +143,7 @@ def predicted_factor(problem: Problem, before: Vector, after: Vector, target: Ta
     return math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
 
 
-def _step(asked: Asked, step: ProgramStep, known: dict[Form, Estimate]) -> Estimate:
+def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return library_time(asked, step)
@@ -165,11 +163,6 @@ def _step(asked: Asked, step: ProgramStep, known: dict[Form, Estimate]) -> Estim
             return convolution_time(asked, step)
         case MatrixProduct():
             return product_time(asked, step)
-        case Kernel() if not asked.program.stencils:
-            form = form_of(step, asked.program.buffers)
-            if form not in known:
-                known[form] = _kernel(asked, step)
-            return known[form]
         case Kernel():
             return _kernel(asked, step)
 

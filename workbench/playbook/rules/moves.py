@@ -121,10 +121,6 @@ _FEW_TO_HEAR = 1024
 """Rows whose totals one block may hear in words: a loss over 8192 rows took longer so than with a counter."""
 
 
-_TO_SHARE = 16
-"""Structures that are tried with kernels in one launch: each takes 0.2 s to predict, of a network."""
-
-
 def naive_vector(problem: Problem) -> Vector:
     """One kernel an operation: what every gain is measured against."""
     return settled(problem, (("fusion", "none"),))
@@ -137,7 +133,6 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     """
     naive, plain = naive_vector(problem), settled(problem, ())
     structures = _structures(problem)
-    structures += _sharing_launches(problem, unlike(problem, structures, target, _TO_SHARE))
     structures += _without_what_costs(problem, structures)
     best = unlike(problem, [*structures, *shared_by_clusters(problem, structures, target)], target, count)
     fastest = times_of(problem, best[0], target) if best else {}
@@ -246,7 +241,8 @@ def _structures(problem: Problem) -> list[Vector]:
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
     others += [*convolution_seeds(problem), *product_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
-    return [*_in_tables(problem, apart), *apart]
+    apart = [*_in_tables(problem, apart), *apart]
+    return [*apart, *_sharing_launches(problem, apart)]
 
 
 def _in_tables(problem: Problem, structures: list[Vector]) -> list[Vector]:

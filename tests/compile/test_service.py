@@ -279,7 +279,7 @@ def test_nul_character() -> None:
 def test_the_day_of_compiling(name: str) -> None:
     """Judged today, such a kernel may be another one tomorrow."""
     (found,) = refused(f"__global__ void k(float* x) {{\n  x[0] = {name}[7];\n}}", "k")
-    assert found.line == 2 and found.message.startswith(f"{name} is the moment of compiling")
+    assert found.line == 2 and found.message.startswith(f"{name} is when it is compiled")
 
 
 def test_invalid_unicode() -> None:

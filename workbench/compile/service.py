@@ -29,13 +29,13 @@ Instance = tuple[str, Consts]
 """A name expression such as ``softmax_rows<256>`` and the macros it is compiled under."""
 
 LIMITS = Limits(cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
-_NEVER_READ = (
+_REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("\0"), "the text contains a NUL character"),
     (re.compile("[\ud800-\udfff]"), "the text contains a character that is not valid Unicode"),
     # Judged today, a kernel may be another one tomorrow.
     (
         re.compile(r"\b__(?:DATE|TIME|TIMESTAMP)__"),
-        "{} is the moment of compiling, which decides nothing here",
+        "{} is when it is compiled, and no kernel may turn on that",
     ),
 )
 WITHIN = 8
@@ -159,7 +159,7 @@ def _limits(kernels: int) -> Limits:
 
 def _unreadable(request: Request) -> CompileFailed | None:
     """NVRTC reads a C string in UTF-8: a NUL would silently end the text."""
-    for pattern, why in _NEVER_READ:
+    for pattern, why in _REFUSED:
         if found := pattern.search(request.source):
             line = request.source.count("\n", 0, found.start()) + 1
             return _failed(f"{why.format(found[0])}; remove it", line)

@@ -29,6 +29,8 @@ Instance = tuple[str, Consts]
 """A name expression such as ``softmax_rows<256>`` and the macros it is compiled under."""
 
 LIMITS = Limits(cpu_s=30, memory_bytes=2 * 2**30, file_bytes=2**28)
+WITHIN = 8
+"""Kernels that these limits are for; of more, in one program, every one adds its part to time and memory."""
 _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile("\0"), "the text contains a NUL character"),
     (re.compile("[\ud800-\udfff]"), "the text contains a character that is not valid Unicode"),
@@ -38,8 +40,6 @@ _REFUSED: tuple[tuple[re.Pattern[str], str], ...] = (
         "{} is when it is compiled, and no kernel may turn on that",
     ),
 )
-WITHIN = 8
-"""Kernels that these limits are for; of more, in one program, every one adds its part to time and memory."""
 
 
 def compile_kernel(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import math
 import sys
 import time
 from collections.abc import Iterable
@@ -32,6 +33,7 @@ from compiled_first import warm, warm_all
 from workbench.model import Case, Digest, Evaluation, Hypothesis, Kernel, Passed, Problem
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.by_shape import Found, from_found
+from workbench.playbook.rules.experience import NOTHING, experience_of, reordered
 from workbench.playbook.rules.moves import moves, seed_vectors
 from workbench.views.numbers import verdict_message
 
@@ -123,6 +125,8 @@ class Searcher:
         self.problem, self.device = problem, device
         self.found: list[Found] = []
         self.judged: set[Digest] = set()
+        self.brought: list[tuple[str, str, float, float]] = []
+        """Technique, value, predicted and found factor of each change of a parent."""
 
     def _fresh(self, cards: Iterable[Hypothesis], most: int) -> tuple[list[Hypothesis], list[Kernel]]:
         """The first cards whose kernels nobody has judged: several vectors may come to the same text."""
@@ -165,6 +169,21 @@ class Searcher:
         """The correct kernel with the best geometric mean of its times."""
         return min(self.able, key=lambda one: _product(one.evaluation), default=None)
 
+    async def _refine(self, parent: Found, most: int) -> None:
+        """Judge changes of one technique; what they bring moves the next cards, as in a search."""
+        cards = moves(self.problem, parent.vector, parent.evaluation, self.device.target)
+        known = len(self.found)
+        offered = {card.vector: card for card in reordered(cards, NOTHING, experience_of(self.brought))}
+        await self.try_all(offered.values(), most)
+        for one in self.found[known:]:
+            card = offered[one.vector]
+            if one in self.able:
+                factor = math.exp(
+                    (_product(parent.evaluation) - _product(one.evaluation)) / len(one.evaluation.times)
+                )
+                value = dict(card.vector).get(card.technique, "")
+                self.brought.append((card.technique, value, card.predicted_factor, factor))
+
     async def run(self) -> Kernel | None:
         """The kernel to measure; None where none is correct."""
         target = self.device.target
@@ -174,7 +193,7 @@ class Searcher:
         if self.best is None:
             return None
         for most in REFINED:
-            await self.try_all(moves(self.problem, self.best.vector, self.best.evaluation, target), most)
+            await self._refine(self.best, most)
         for _ in range(JOINED):  # once more where a shape is slower in the joined kernel than alone
             mixed = from_found(self.problem, self.able, target)
             await self.try_all([] if mixed is None else [mixed])
@@ -191,8 +210,6 @@ def _tried(one: Found) -> dict[str, Any]:
 
 
 def _product(evaluation: Evaluation | None) -> float:
-    import math
-
     assert evaluation is not None
     return math.fsum(math.log(time.time_us) for time in evaluation.times) if evaluation.times else math.inf
 

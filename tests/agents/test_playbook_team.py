@@ -35,6 +35,7 @@ from workbench.model import (
     TimedOut,
     Vector,
 )
+from workbench.playbook.rules.experience import Experience, Memory, experience_of
 from workbench.playbook.techniques.table import settled
 
 TEAM = playbook_team()
@@ -166,3 +167,40 @@ def test_a_pattern_says_where_it_is_wrong(problem: Problem) -> None:
     outcome = Mismatch(case="a", message="Output 0 differs by 1.")
     text = TEAM.checker.explain(problem, judged(outcome, checks=(check,)))
     assert text == "Output 0 differs by 1. Wrong are the last 3 columns."
+
+
+def found(technique: str, value: str, predicted: float, factor: float) -> tuple[Experience, ...]:
+    return experience_of([(technique, value, predicted, factor)])
+
+
+def test_what_a_choice_brought_in_this_search_moves_its_next_card(problem: Problem) -> None:
+    parent = attempt(problem, (("vector_width", "4"), ("row_cache", "registers")))
+    first, *_ = expected = ask(problem, "refine", parent, count=99)
+    value = dict(first.vector)[first.technique]
+    halved = found(first.technique, value, first.predicted_factor, first.predicted_factor / 2)
+    after = ask(problem, "refine", parent, count=99, found=halved)
+    titles = [card.title for card in after]
+    assert titles[0] != first.title and sorted(titles) == sorted(card.title for card in expected)
+    (card,) = (card for card in after if card.title == first.title)
+    assert card.evidence[-1].startswith("in this search: ") and card.predicted_factor < first.predicted_factor
+
+
+def test_a_prediction_that_came_true_changes_nothing(problem: Problem) -> None:
+    parent = attempt(problem, (("vector_width", "4"), ("row_cache", "registers")))
+    first, *_ = expected = ask(problem, "refine", parent, count=99)
+    value, factor = dict(first.vector)[first.technique], first.predicted_factor
+    assert (
+        ask(problem, "refine", parent, count=99, found=found(first.technique, value, factor, factor))
+        == expected
+    )
+
+
+def test_this_search_counts_before_what_is_remembered_of_others(problem: Problem) -> None:
+    parent = attempt(problem, (("vector_width", "4"), ("row_cache", "registers")))
+    first, *_ = ask(problem, "refine", parent, count=99)
+    value, factor = dict(first.vector)[first.technique], first.predicted_factor
+    memory = Memory(techniques=found(first.technique, value, factor, 1.5 * factor))
+    slower = found(first.technique, value, factor, factor / 1.5)
+    both = ask(problem, "refine", parent, count=99, memory=memory, found=slower)
+    assert both == ask(problem, "refine", parent, count=99, found=slower)
+    assert both[0].title != first.title

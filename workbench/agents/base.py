@@ -26,7 +26,7 @@ from workbench.model import (
     Value,
     Vector,
 )
-from workbench.playbook.rules.experience import NOTHING, Memory
+from workbench.playbook.rules.experience import NOTHING, Experience, Memory
 from workbench.policy import Policy
 from workbench.tree import Tree
 
@@ -60,6 +60,8 @@ class ReasonRequest(Value):
     """What earlier sessions taught about problems like this one, a sentence each."""
     memory: Memory = NOTHING
     """The same for rules: vectors that were best, and what techniques brought."""
+    found: tuple[Experience, ...] = ()
+    """What single choices brought in this search so far, beside what was predicted of them."""
 
 
 class SynthesisRequest(Value):

@@ -37,8 +37,10 @@ from workbench.model import (
 from workbench.playbook.generate import generate
 from workbench.playbook.rules.by_shape import Found, from_found
 from workbench.playbook.rules.experience import reordered, with_recalled
-from workbench.playbook.rules.moves import cross, moves, seed_vectors
+from workbench.playbook.rules.moves import Scope, cross, moves, seed_vectors
 from workbench.playbook.techniques.table import TECHNIQUES, settled
+
+_SCOPES: tuple[Scope, Scope] = ("refine", "rewrite")
 
 
 def playbook_team() -> Team:
@@ -78,8 +80,10 @@ class PlaybookReasoner:
             crossed = cross(problem, parents[0][0], parents[1][0], target)
             return crossed if joint is None else (joint, *crossed)
         vector, evaluation = parents[0]
-        refined = reordered(moves(problem, vector, evaluation, target, "refine"), request.memory)
-        rewritten = reordered(moves(problem, vector, evaluation, target, "rewrite"), request.memory)
+        refined, rewritten = (
+            reordered(moves(problem, vector, evaluation, target, scope), request.memory, request.found)
+            for scope in _SCOPES
+        )
         order = (rewritten, refined) if request.operator == "rewrite" else (refined, rewritten)
         return [card for cards in order for card in _without_failed(cards, request.history)]
 

@@ -6,11 +6,10 @@ Owns likeness and wording. Pure.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from workbench.archive.store import Conclusion
-from workbench.playbook.rules.experience import Experience, Memory, Past
+from workbench.playbook.rules.experience import Experience, Memory, Past, experience_of
 
 _BEST = 4
 """Kernels that are recalled for seeds."""
@@ -44,25 +43,11 @@ def _where(one: Conclusion) -> str:
 
 def _experience(kept: Sequence[Conclusion]) -> tuple[Experience, ...]:
     """Choices that were tried as changes of a parent, each with its factors joined."""
-    groups: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
-    for one in kept:
-        if one.technique and one.operator != "seed" and one.found and one.predicted > 0:
-            groups[one.technique, one.value].append((one.predicted, one.found))
-    return tuple(
-        Experience(
-            technique=technique,
-            value=value,
-            predicted=_mean(predicted for predicted, _ in pairs),
-            found=_mean(found for _, found in pairs),
-            times=len(pairs),
-        )
-        for (technique, value), pairs in sorted(groups.items())
+    return experience_of(
+        (one.technique, one.value, one.predicted, one.found)
+        for one in kept
+        if one.technique and one.operator != "seed" and one.found and one.predicted > 0
     )
-
-
-def _mean(factors: Iterable[float]) -> float:
-    logs = [math.log(factor) for factor in factors]
-    return math.exp(sum(logs) / len(logs))
 
 
 def sentences(memory: Memory) -> tuple[str, ...]:

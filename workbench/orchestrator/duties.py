@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 
 from workbench.agents.base import (
     Attempt,
@@ -51,6 +51,7 @@ from workbench.model import (
     Measured,
     Stage,
 )
+from workbench.playbook.rules.experience import Experience, experience_of
 from workbench.search import (
     Abandon,
     EndRound,
@@ -75,6 +76,8 @@ AtOnce = StartRound | Abandon | Reflect | EndRound | Stop
 
 _HISTORY = 8
 """Attempts a reasoner is told of."""
+_CHANGES = ("refine", "rewrite")
+"""Operators whose cards are a parent with one choice made otherwise."""
 _RELATED = 5
 """Correct kernels a synthesizer is shown beside the parents."""
 
@@ -245,6 +248,7 @@ class Duties:
             history=_attempts(tree, tuple(n.id for n in judged[-_HISTORY:])),
             hint=tree.hint_for(ask.round),
             round=ask.round,
+            found=_found(judged),
         )
 
     async def _synthesize(self, id: BranchId) -> None:
@@ -420,6 +424,19 @@ def _attempts(tree: Tree, ids: tuple[BranchId, ...]) -> tuple[Attempt, ...]:
         )
         for n in nodes
     )
+
+
+def _found(judged: Iterable[Node]) -> tuple[Experience, ...]:
+    """What changes of one technique brought, by choice, as their lessons have it."""
+    found = []
+    for node in judged:
+        card, lesson = node.branch.hypothesis, node.lesson
+        value = dict(card.vector).get(card.technique)
+        if lesson is None or value is None or node.operator not in _CHANGES:
+            continue
+        if lesson.actual_factor and lesson.expected_factor > 0:
+            found.append((card.technique, value, lesson.expected_factor, lesson.actual_factor))
+    return experience_of(found)
 
 
 def _related(tree: Tree, branch: Branch) -> tuple[BranchId, ...]:

@@ -1,4 +1,4 @@
-"""What earlier searches taught, as the rules use it: better seeds, predictions corrected by what was found.
+"""What was found, in earlier searches and in this one: better seeds, predictions that follow it.
 
 Owns how the past moves cards and how a vector is fitted to other shapes; keeping it is the archive's. Pure:
 the same past gives the same cards.
@@ -7,6 +7,7 @@ the same past gives the same cards.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from workbench.errors import UsageError
@@ -27,6 +28,8 @@ _TRUST = 0.7
 """Weight of what was found beside what is predicted: other sizes, other neighbours."""
 _BOUND = 2.0
 """A correction changes a prediction by this factor at most."""
+_AS_PREDICTED = 0.02
+"""Natural logarithm of found over predicted up to which a prediction came true."""
 
 
 class Past(Value):
@@ -151,21 +154,58 @@ def _remembered(problem: Problem, past: Past, vector: Vector, target: Target) ->
     )
 
 
-def reordered(cards: Iterable[Hypothesis], memory: Memory) -> list[Hypothesis]:
-    """Cards with what the same choice was found to bring; where memory steers, predictions follow it."""
-    known = {(one.technique, one.value): one for one in memory.techniques}
-    if not known:
-        return list(cards)
-    told = [_told(card, known, memory.steers) for card in cards]
-    return sorted(told, key=lambda card: -card.predicted_factor) if memory.steers else told
+def experience_of(tried: Iterable[tuple[str, str, float, float]]) -> tuple[Experience, ...]:
+    """Technique, value, predicted and found factor of changes of a parent; those of one choice joined."""
+    groups: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    for technique, value, predicted, found in tried:
+        groups[technique, value].append((predicted, found))
+    return tuple(
+        Experience(
+            technique=technique,
+            value=value,
+            predicted=_mean(predicted for predicted, _ in pairs),
+            found=_mean(found for _, found in pairs),
+            times=len(pairs),
+        )
+        for (technique, value), pairs in sorted(groups.items())
+    )
 
 
-def _told(card: Hypothesis, known: dict[tuple[str, str], Experience], steers: bool) -> Hypothesis:
-    one = known.get((card.technique, dict(card.vector).get(card.technique, "")))
-    if one is None:
-        return card
-    ratio = min(max(one.found / one.predicted, 1 / _BOUND), _BOUND) ** _TRUST if steers else 1.0
+def _mean(factors: Iterable[float]) -> float:
+    logs = [math.log(factor) for factor in factors]
+    return math.exp(sum(logs) / len(logs))
+
+
+def reordered(
+    cards: Iterable[Hypothesis], memory: Memory, here: Sequence[Experience] = ()
+) -> list[Hypothesis]:
+    """Cards with what the same choice was found to bring, before and in this search; predictions follow it.
+
+    What this search has found itself counts before what is remembered of others, and steers whether or not
+    memory does.
+    """
+    ways = {
+        (one.technique, one.value): (one, "seen before", _TRUST if memory.steers else 0.0)
+        for one in memory.techniques
+    }
+    ways |= {(one.technique, one.value): (one, "in this search", _TRUST) for one in here if _is_news(one)}
+    told = [_told(card, *way) if (way := ways.get(_choice(card))) else card for card in cards]
+    is_steered = any(trust > 0 for _, _, trust in ways.values())
+    return sorted(told, key=lambda card: -card.predicted_factor) if is_steered else told
+
+
+def _choice(card: Hypothesis) -> tuple[str, str]:
+    return card.technique, dict(card.vector).get(card.technique, "")
+
+
+def _is_news(one: Experience) -> bool:
+    """False where a prediction came true: it says nothing about the next one."""
+    return abs(math.log(one.found / one.predicted)) > _AS_PREDICTED
+
+
+def _told(card: Hypothesis, one: Experience, seen: str, trust: float) -> Hypothesis:
+    ratio = min(max(one.found / one.predicted, 1 / _BOUND), _BOUND) ** trust
     times = "once" if one.times == 1 else f"{one.times} times"
-    seen = f"seen before: {one.found:.2f}x found where {one.predicted:.2f}x was predicted ({times})"
+    seen = f"{seen}: {one.found:.2f}x found where {one.predicted:.2f}x was predicted ({times})"
     update = {"predicted_factor": card.predicted_factor * ratio, "evidence": (*card.evidence, seen)}
     return card.model_copy(update=update)

@@ -1,6 +1,7 @@
 """The offline team: answers its requests, wastes no slot, repairs by taking choices back, explains."""
 
 import asyncio
+import math
 from typing import Any
 
 import pytest
@@ -36,7 +37,7 @@ from workbench.model import (
     Vector,
 )
 from workbench.playbook.rules.experience import Experience, Memory, experience_of
-from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.table import TECHNIQUES, settled
 
 TEAM = playbook_team()
 MISALIGNED = Hazard(hazard="misaligned", case="a", line=3, message="m")
@@ -185,14 +186,23 @@ def test_what_a_choice_brought_in_this_search_moves_its_next_card(problem: Probl
     assert card.evidence[-1].startswith("in this search: ") and card.predicted_factor < first.predicted_factor
 
 
-def test_a_prediction_that_came_true_changes_nothing(problem: Problem) -> None:
+def test_a_choice_that_brought_nothing_waits_for_those_that_nobody_tried(problem: Problem) -> None:
     parent = attempt(problem, (("vector_width", "4"), ("row_cache", "registers")))
-    first, *_ = expected = ask(problem, "refine", parent, count=99)
-    value, factor = dict(first.vector)[first.technique], first.predicted_factor
-    assert (
-        ask(problem, "refine", parent, count=99, found=found(first.technique, value, factor, factor))
-        == expected
-    )
+    first, *others = ask(problem, "refine", parent, count=99)
+    value = dict(first.vector)[first.technique]
+    tried = found(first.technique, value, first.predicted_factor, 1.0)
+    after = [card.title for card in ask(problem, "refine", parent, count=99, found=tried)]
+    refining = {card.title for card in others if not TECHNIQUES[card.technique].structural}
+    assert all(after.index(title) < after.index(first.title) for title in refining)
+
+
+def test_a_gain_as_predicted_leaves_its_card_where_it_was(problem: Problem) -> None:
+    parent = attempt(problem, (("vector_width", "4"), ("row_cache", "registers")))
+    first, *_ = ask(problem, "refine", parent, count=99)
+    as_predicted = found(first.technique, dict(first.vector)[first.technique], 1.5, 1.5)
+    after, *_ = ask(problem, "refine", parent, count=99, found=as_predicted)
+    assert after.title == first.title and math.isclose(after.predicted_factor, first.predicted_factor)
+    assert after.evidence[-1].startswith("in this search: ")
 
 
 def test_this_search_counts_before_what_is_remembered_of_others(problem: Problem) -> None:

@@ -82,9 +82,14 @@ async function whileRunning(page) {
   await until(page, "prune is recorded", rowText, [row("b2"), "pruned"]);
   await button(page, "Undo").click();
   await until(page, "undo takes it back", ([s]) => !document.querySelector(s)?.innerText.includes("pruned"), [row("b2")]);
+  await page.evaluate(() => { document.querySelector(".wb-panel .note").textContent = ""; });
+  const below = () => page.evaluate(([selector]) => document.querySelector(selector).getBoundingClientRect().top
+    - document.querySelector(".wb-panel .gate").getBoundingClientRect().bottom, [row("b1")]);
+  const before = await below();
   await page.getByLabel("Hint for the next round").fill("keep the row in registers");
   await button(page, "Send hint").click();
   await until(page, "the hint is noted", () => document.querySelector(".wb-panel .note")?.innerText.includes("Noted"));
+  check("a note moves no branch under the pointer", await below() === before);
   await shot(page, "1-running");
   check("all the while branches were running", await page.evaluate(running));
 }

@@ -160,3 +160,11 @@ def test_vectors_are_read_from_words() -> None:
         parse_vector("row_cash=registers")
     with pytest.raises(UsageError, match="technique=value"):
         parse_vector("faster")
+
+
+def test_where_blocks_keep_all_rows_no_card_says_where_rows_wait() -> None:
+    """Its file would hold other kernels, none of which is launched at a declared shape."""
+    shared = parse_vector("grid_split=on split_join=words row_cache=registers vector_width=4")
+    kept, apart = softmax(64, 131072), softmax(4096, 4096)
+    assert "row_cache" not in {card.technique for card in moves(kept, shared, None, H100)}
+    assert "row_cache" in {card.technique for card in moves(apart, shared, None, H100)}

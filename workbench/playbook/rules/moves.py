@@ -456,6 +456,8 @@ def moves(
         changed = settled(problem, _with(here, name, value))
         if dict(changed).get(name) != value or changed == here or changed in cards:
             continue
+        if name == "row_cache" and _kept_anyway(problem, here) and _kept_anyway(problem, changed):
+            continue  # another file, of which the same kernels are launched
         factor = predicted_factor(problem, here, changed, target)
         card = _card((name, value), changed, factor, facts, evaluation)
         cards[changed] = (_rank(name, factor, evaluation), card)

@@ -93,15 +93,15 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     """Open a problem in this process. Raises ``ProblemError``."""
     tell(f"reading the {capture.text}")
     seen = look(capture)
-    returned = watched(seen)
+    watched(seen)
     tell("tracing the reference")
     along = unrolled(seen.form, seen.inputs, seen.held)
-    traced, problem = _described(capture, seen, isinstance(returned, tuple | list), along)
+    traced, problem = _described(capture, seen, along)
     few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
     ties = tied_sizes(problem)
     if few or even or terms or ties:
         fixed = (*along, *few, *even, *terms)
-        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed, ties)
+        traced, problem = _described(capture, seen, fixed, ties)
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
     small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
@@ -137,14 +137,13 @@ def _small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> 
 def _described(
     capture: Capture,
     seen: Seen,
-    returns_tuple: bool,
     fixed: Collection[Axis] = (),
     ties: Collection[tuple[Axis, Axis]] = (),
 ) -> tuple[Traced, Problem]:
     """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes, axes in
     ``ties`` are as long as each other."""
     traced = _traced(seen, fixed, ties)
-    problem = _problem(capture, seen, traced, returns_tuple)
+    problem = _problem(capture, seen, traced)
     return traced, problem.model_copy(update={"cases": _cases(problem, seen, traced)})
 
 
@@ -271,7 +270,7 @@ def _with_few_values(problem: Problem, seen: Seen) -> Problem:
 # ------------------------------------------------------------------------------------ the problem
 
 
-def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) -> Problem:
+def _problem(capture: Capture, seen: Seen, traced: Traced) -> Problem:
     dims = dict(traced.dims)
     used = _used(traced)
     unused = [name for name in seen.inputs if name not in used]
@@ -299,7 +298,7 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
         signature=tuple(argument.name for argument in seen.form.arguments),
         symbols=traced.symbols,
         outputs=traced.outputs,
-        returns_tuple=returns_tuple,
+        returns_tuple=traced.returns_tuple,
         cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
         graph=traced.graph,
         contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",

@@ -195,7 +195,7 @@ NOT_EXPORTABLE = {
     ),
     "number from values": (
         "def f(x):\n    y = x + 1\n    return y.sum().item()\n",
-        r"^line 3: \.item\(\) turns a value",
+        r"^line 3: \.item\(\) or \.tolist\(\) turns values",
     ),
     "numpy": (
         "def f(x):\n    return torch.from_numpy(np.exp(x.numpy()))\n",
@@ -314,6 +314,29 @@ def test_several_outputs_and_a_single_one_in_a_tuple() -> None:
     assert opened("def f(x): return x.exp(), x.amax(-1)\n" + X).returns_tuple
     assert not opened("def f(x): return x.exp()\n" + X).returns_tuple
     assert opened("def f(x): return (x.exp(),)\n" + X).returns_tuple
+
+
+def test_several_outputs_of_a_reference_that_looks_at_values() -> None:
+    """Without data it does not come to its end: one output of two was handed back then."""
+    source = "def f(x, y, v):\n    return F.gaussian_nll_loss(x, y, v), x.sum(1)\n"
+    inputs = "inputs = [torch.randn(4, 5), torch.randn(4, 5), torch.rand(4, 5) + 1]\n"
+    assert opened(source + inputs).returns_tuple
+    with pytest.raises(ProblemError, match=r"^line 2: the reference writes its input 'x' in place"):
+        opened(source.replace("\n", "\n    x.mul_(2)\n", 1) + inputs)
+
+
+COUNTS = "def f(x, w):\n    return torch.bincount(x, w{}) / w.sum()\n"
+COUNTED = "inputs = [torch.tensor([0, 2, 2, 7, 1]), torch.rand(5)]\n"
+
+
+def test_counts_of_as_many_numbers_as_are_said() -> None:
+    problem = opened(COUNTS.format(", minlength=8") + COUNTED)
+    assert problem.outputs[0].dims == (8,) and problem.outputs[0].dtype == "f32"
+    assert "library(" not in generate(problem, ()).kernel.source
+    with pytest.raises(ProblemError, match=r"^line 2: torch.bincount meets 7, beyond its minlength of 3"):
+        opened(COUNTS.format(", 3") + COUNTED)
+    with pytest.raises(ProblemError, match=r"^line 2: the shape of a result .* bincount without minlength"):
+        opened(COUNTS.format("") + COUNTED)
 
 
 @pytest.mark.slow

@@ -325,6 +325,39 @@ def test_several_outputs_of_a_reference_that_looks_at_values() -> None:
         opened(source.replace("\n", "\n    x.mul_(2)\n", 1) + inputs)
 
 
+def test_a_batch_of_one_varies_where_shapes_say_so() -> None:
+    source = "def f(x, w): return x.softmax(-1) * w\ninputs = [torch.randn(1, 5), torch.randn(1, 5)]\n"
+    assert opened(source).tensors[0].dims[0] == 1
+    both = opened(source + "shapes = [((3, 5), (3, 5)), ((1, 7), (1, 7))]\n")
+    assert [tensor.dims for tensor in both.tensors] == [("s0", "s1"), ("s0", "s1")]
+    assert [case.label for case in both.cases] == ["1x5", "3x5", "1x7"]
+    one = opened(source + "shapes = [(3, 5)]\n")
+    assert [tensor.dims for tensor in one.tensors] == [("s0", "s1"), (1, "s1")]
+    assert not one.notes and len(one.proofs) > 5
+    check = {
+        label: [tuple(t.shape) for t in draw(one, case, "normal", 0).values()]
+        for label, case in ((case.label, case) for case in one.cases)
+    }
+    assert check == {"1x5": [(1, 5), (1, 5)], "3x5": [(3, 5), (1, 5)]}
+
+
+def test_sizes_that_only_values_tie_follow_the_ones_that_shapes_name() -> None:
+    source = (
+        "def f(x, y):\n    z = torch.cat((x, y))\n"
+        "    return z @ z.T + torch.arange(2 * x.shape[0]).float()\n" + XY
+    )
+    problem = opened(source + "shapes = [(7, 5)]\n")
+    assert [case.label for case in problem.cases] == ["4x5,4x5", "7x5,7x5"]
+    with pytest.raises(ProblemError, match=r"4x5,4x5.*line 3: the reference raised RuntimeError"):
+        opened(source + "shapes = [((7, 5), (3, 5))]\n")
+
+
+def test_shapes_against_a_size_that_was_fixed_are_told_why() -> None:
+    source = "def f(x): return x / (x.norm() / x.numel() ** 0.5)\n" + X + "shapes = [(3, 7)]\n"
+    with pytest.raises(ProblemError, match=r"axis 0 of x must be 4.*\n\(.* enters the arithmetic as \(x\.sh"):
+        opened(source)
+
+
 COUNTS = "def f(x, w):\n    return torch.bincount(x, w{}) / w.sum()\n"
 COUNTED = "inputs = [torch.tensor([0, 2, 2, 7, 1]), torch.rand(5)]\n"
 

@@ -114,7 +114,8 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
 def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
     """True where an operand's axis is 1 long and repeated at this case, though not at the declared one.
 
-    The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on.
+    The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on. An
+    axis that is 1 long at every size is repeated by the graph itself.
     """
     dims: dict[tuple[str, int | None], tuple[Dim, ...]]
     dims = {(spec.name, None): spec.dims for spec in problem.tensors}
@@ -124,7 +125,7 @@ def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
         own = dims.get((ref.ref, ref.item)) or dims.get((ref.ref, 0), ())
         for one, whole in zip(reversed(own), reversed(wide), strict=False):
             equal = [size_of(one, sizes) == size_of(whole, sizes) for sizes in (declared, case.size_map)]
-            if equal == [True, False]:
+            if equal == [True, False] and one != 1:
                 return True
     return False
 

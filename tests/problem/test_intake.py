@@ -341,6 +341,17 @@ def test_a_batch_of_one_varies_where_shapes_say_so() -> None:
     assert check == {"1x5": [(1, 5), (1, 5)], "3x5": [(3, 5), (1, 5)]}
 
 
+@pytest.mark.parametrize(
+    ("own", "shapes", "told"),
+    [("4, 5", "(1, 5)", "1x5"), ("1, 5", "(4, 5)", "1x5"), ("4, 5", "(1, 2000000)", "1x2000000")],
+)
+def test_a_branch_for_a_batch_of_one_is_no_part_of_the_same_problem(own: str, shapes: str, told: str) -> None:
+    """Results are of the same shape there, and a kernel of the other branch was right at every small size."""
+    source = "def f(x):\n    if x.shape[0] == 1:\n        return x * 2\n    return x * 3\n"
+    with pytest.raises(ProblemError, match=f"computes something else at {told} than at other sizes"):
+        opened(f"{source}inputs = [torch.randn({own})]\nshapes = [{shapes}]\n")
+
+
 def test_sizes_that_only_values_tie_follow_the_ones_that_shapes_name() -> None:
     source = (
         "def f(x, y):\n    z = torch.cat((x, y))\n"

@@ -7,6 +7,7 @@ and can it be run in float64. Runs in a worker child.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -83,10 +84,12 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
     of a rounded value are read, all stay: a kernel is held against the reference.
     """
     wrong = [case for case in problem.proofs if not _graph_holds(problem, form, case)]
+    kept = tuple(case for case in problem.proofs if case not in wrong)
+    if kept:
+        _refuse_other_paths(problem, form, kept)
     if not wrong:
         return problem
     labels = ", ".join(case.label for case in wrong)
-    kept = tuple(case for case in problem.proofs if case not in wrong)
     note = f"the exported graph does not describe the reference at {labels}: these sizes are not checked"
     if not kept:
         note = (
@@ -109,6 +112,27 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
         for node in problem.graph.nodes
         if node.base_name in POINTWISE
     )
+
+
+def _refuse_other_paths(problem: Problem, form: Form, kept: Sequence[Case]) -> None:
+    """Refuse declared sizes at which the reference computes something else, as a branch for a batch of one
+    does."""
+    for case in problem.cases if len(problem.cases) > 1 else ():
+        with suppress(RuntimeError, ValueError, IndexError):
+            if not _graph_holds(problem, form, _small_like(problem, case, kept)):
+                raise ProblemError(
+                    f"shapes: the reference computes something else at {case.label} than at other sizes. "
+                    "Make it a problem of its own, with inputs of that size."
+                )
+
+
+def _small_like(problem: Problem, case: Case, kept: Sequence[Case]) -> Case:
+    """The case itself; of a large one only its sizes of 1, among small sizes at which the graph holds."""
+    if problem.elements(case) <= _GRAPH_ELEMENTS:
+        return case
+    ones = {symbol: 1 for symbol, size in case.sizes if size == 1}
+    others = max(kept, key=lambda small: sum(size > 1 for _, size in small.sizes))
+    return Case(label=case.label, sizes=tuple({**others.size_map, **ones}.items()))
 
 
 def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:

@@ -326,6 +326,20 @@ def test_rows_narrow_words_and_different_values_that_are_put_are_left_to_the_lib
         assert "library(" in generate(problem_of(call, given), PLAIN).kernel.source
 
 
+@pytest.mark.parametrize("vector", [PLAIN, (("fusion", "none"),)])
+def test_the_library_gets_zeros_of_every_size_that_is_asked_for(vector: Vector) -> None:
+    """Zeros were written once, for the first call, and seen as a larger tensor by the second."""
+    given = {"x": torch.randn(30, 8), "i": torch.randperm(50)[:30]}
+
+    def call(t: Tensors) -> tuple[Tensor, Tensor]:
+        few, many = t["x"].new_zeros(50), t["x"].new_zeros(50, 8)
+        return few.index_put((t["i"],), t["x"][:, 0]), many.index_put((t["i"],), t["x"])
+
+    source = generate(problem_of(call, given), vector).kernel.source
+    assert source.count("library(") >= 2
+    check(call, source, given, "checked")
+
+
 def test_it_is_in_the_seeds_on_the_card_and_can_be_switched_off() -> None:
     call, tensors = CASES["neighbours"]
     sizes = {"s0": 16384, "s1": 128, "s2": 131072}

@@ -195,7 +195,7 @@ NOT_EXPORTABLE = {
     ),
     "number from values": (
         "def f(x):\n    y = x + 1\n    return y.sum().item()\n",
-        r"^line 3: \.item\(\) turns a value",
+        r"^line 3: \.item\(\) or \.tolist\(\) turns values",
     ),
     "numpy": (
         "def f(x):\n    return torch.from_numpy(np.exp(x.numpy()))\n",
@@ -314,6 +314,73 @@ def test_several_outputs_and_a_single_one_in_a_tuple() -> None:
     assert opened("def f(x): return x.exp(), x.amax(-1)\n" + X).returns_tuple
     assert not opened("def f(x): return x.exp()\n" + X).returns_tuple
     assert opened("def f(x): return (x.exp(),)\n" + X).returns_tuple
+
+
+def test_several_outputs_of_a_reference_that_looks_at_values() -> None:
+    """Without data it does not come to its end: one output of two was handed back then."""
+    source = "def f(x, y, v):\n    return F.gaussian_nll_loss(x, y, v), x.sum(1)\n"
+    inputs = "inputs = [torch.randn(4, 5), torch.randn(4, 5), torch.rand(4, 5) + 1]\n"
+    assert opened(source + inputs).returns_tuple
+    with pytest.raises(ProblemError, match=r"^line 2: the reference writes its input 'x' in place"):
+        opened(source.replace("\n", "\n    x.mul_(2)\n", 1) + inputs)
+
+
+def test_a_batch_of_one_varies_where_shapes_say_so() -> None:
+    source = "def f(x, w): return x.softmax(-1) * w\ninputs = [torch.randn(1, 5), torch.randn(1, 5)]\n"
+    assert opened(source).tensors[0].dims[0] == 1
+    both = opened(source + "shapes = [((3, 5), (3, 5)), ((1, 7), (1, 7))]\n")
+    assert [tensor.dims for tensor in both.tensors] == [("s0", "s1"), ("s0", "s1")]
+    assert [case.label for case in both.cases] == ["1x5", "3x5", "1x7"]
+    one = opened(source + "shapes = [(3, 5)]\n")
+    assert [tensor.dims for tensor in one.tensors] == [("s0", "s1"), (1, "s1")]
+    assert not one.notes and len(one.proofs) > 5
+    check = {
+        label: [tuple(t.shape) for t in draw(one, case, "normal", 0).values()]
+        for label, case in ((case.label, case) for case in one.cases)
+    }
+    assert check == {"1x5": [(1, 5), (1, 5)], "3x5": [(3, 5), (1, 5)]}
+
+
+@pytest.mark.parametrize(
+    ("own", "shapes", "told"),
+    [("4, 5", "(1, 5)", "1x5"), ("1, 5", "(4, 5)", "1x5"), ("4, 5", "(1, 2000000)", "1x2000000")],
+)
+def test_a_branch_for_a_batch_of_one_is_no_part_of_the_same_problem(own: str, shapes: str, told: str) -> None:
+    """Results are of the same shape there, and a kernel of the other branch was right at every small size."""
+    source = "def f(x):\n    if x.shape[0] == 1:\n        return x * 2\n    return x * 3\n"
+    with pytest.raises(ProblemError, match=f"computes something else at {told} than at other sizes"):
+        opened(f"{source}inputs = [torch.randn({own})]\nshapes = [{shapes}]\n")
+
+
+def test_sizes_that_only_values_tie_follow_the_ones_that_shapes_name() -> None:
+    source = (
+        "def f(x, y):\n    z = torch.cat((x, y))\n"
+        "    return z @ z.T + torch.arange(2 * x.shape[0]).float()\n" + XY
+    )
+    problem = opened(source + "shapes = [(7, 5)]\n")
+    assert [case.label for case in problem.cases] == ["4x5,4x5", "7x5,7x5"]
+    with pytest.raises(ProblemError, match=r"4x5,4x5.*line 3: the reference raised RuntimeError"):
+        opened(source + "shapes = [((7, 5), (3, 5))]\n")
+
+
+def test_shapes_against_a_size_that_was_fixed_are_told_why() -> None:
+    source = "def f(x): return x / (x.norm() / x.numel() ** 0.5)\n" + X + "shapes = [(3, 7)]\n"
+    with pytest.raises(ProblemError, match=r"axis 0 of x must be 4.*\n\(.* enters the arithmetic as \(x\.sh"):
+        opened(source)
+
+
+COUNTS = "def f(x, w):\n    return torch.bincount(x, w{}) / w.sum()\n"
+COUNTED = "inputs = [torch.tensor([0, 2, 2, 7, 1]), torch.rand(5)]\n"
+
+
+def test_counts_of_as_many_numbers_as_are_said() -> None:
+    problem = opened(COUNTS.format(", minlength=8") + COUNTED)
+    assert problem.outputs[0].dims == (8,) and problem.outputs[0].dtype == "f32"
+    assert "library(" not in generate(problem, ()).kernel.source
+    with pytest.raises(ProblemError, match=r"^line 2: torch.bincount meets 7, beyond its minlength of 3"):
+        opened(COUNTS.format(", 3") + COUNTED)
+    with pytest.raises(ProblemError, match=r"^line 2: the shape of a result .* bincount without minlength"):
+        opened(COUNTS.format("") + COUNTED)
 
 
 @pytest.mark.slow

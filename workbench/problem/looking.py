@@ -113,31 +113,35 @@ def _run(capture: Capture, stand_in: str) -> tuple[Form, Sequence[Any]]:
     return Form(target, bind(target, inputs)), shapes
 
 
-def watched(seen: Seen) -> Any:
+def watched(seen: Seen) -> None:
     """Run once at the declared sizes, without data where that works, and refuse what a kernel cannot do.
 
-    Returns what the reference returned; None when only the export can tell (values decide a size).
+    Where values decide a size, or are looked at, the export tells what may be returned.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     metas = {name: (t.shape, t.stride(), t.dtype) for name, t in {**seen.inputs, **seen.held}.items()}
+    by_values = False
     try:
         with mode, quiet(), Whole():
             fakes = {n: torch.empty_strided(s, p, dtype=d) for n, (s, p, d) in metas.items()}
-            return _run_watched(seen.form, fakes)
+            check_outputs(_run_watched(seen.form, fakes))
+            return
     except ProblemError:
         raise
     except (DataDependentOutputException, DynamicOutputShapeException):
-        return None
+        if seen.total_bytes > READ_BYTES:
+            return
+        by_values = True
     except Exception as error:
         if seen.total_bytes > READ_BYTES:
             raise ProblemError(told(error, "the reference")) from error
-    # Fake tensors know fewer operations than real ones: only a real failure counts.
+    # Fake tensors know fewer operations than real ones, and no values: only a real failure counts.
     with telling("the reference"):
-        return _run_watched(seen.form, {n: t.clone() for n, t in {**seen.inputs, **seen.held}.items()})
+        returned = _run_watched(seen.form, {n: t.clone() for n, t in {**seen.inputs, **seen.held}.items()})
+    if not by_values:
+        check_outputs(returned)
 
 
 def _run_watched(form: Form, tensors: Mapping[str, Tensor]) -> Any:
     with Watch(tensors, {name: held.role for name, held in form.held.items()}):
-        returned = run(form, tensors)
-    check_outputs(returned)
-    return returned
+        return run(form, tensors)

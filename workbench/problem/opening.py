@@ -26,6 +26,7 @@ from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.components import components
 from workbench.problem.cost import fixed_elements
+from workbench.problem.declared import entries, with_equal_ones, with_more_than_one
 from workbench.problem.equal_windows import equal_windows
 from workbench.problem.few_axes import few_axes
 from workbench.problem.form import Form
@@ -93,15 +94,15 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     """Open a problem in this process. Raises ``ProblemError``."""
     tell(f"reading the {capture.text}")
     seen = look(capture)
-    returned = watched(seen)
+    watched(seen)
     tell("tracing the reference")
     along = unrolled(seen.form, seen.inputs, seen.held)
-    traced, problem = _described(capture, seen, isinstance(returned, tuple | list), along)
+    traced, problem = _described(capture, seen, along)
     few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
     ties = tied_sizes(problem)
     if few or even or terms or ties:
         fixed = (*along, *few, *even, *terms)
-        traced, problem = _described(capture, seen, isinstance(returned, tuple | list), fixed, ties)
+        traced, problem = _described(capture, seen, fixed, ties)
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
     small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
@@ -137,18 +138,26 @@ def _small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> 
 def _described(
     capture: Capture,
     seen: Seen,
-    returns_tuple: bool,
     fixed: Collection[Axis] = (),
     ties: Collection[tuple[Axis, Axis]] = (),
 ) -> tuple[Traced, Problem]:
     """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes, axes in
     ``ties`` are as long as each other."""
-    traced = _traced(seen, fixed, ties)
-    problem = _problem(capture, seen, traced, returns_tuple)
-    return traced, problem.model_copy(update={"cases": _cases(problem, seen, traced)})
+    several = with_more_than_one(seen.inputs, entries(seen.shapes))
+    as_they_are = all(several[name] is own for name, own in seen.inputs.items())
+    refusals = []
+    for inputs in (seen.inputs,) if as_they_are else (several, seen.inputs):
+        try:
+            traced = _traced(seen, inputs, fixed, ties)
+            return traced, _with_cases(_problem(capture, seen, traced), seen, traced)
+        except ProblemError as refusal:
+            refusals.append(refusal)
+    raise refusals[0]
 
 
-def _traced(seen: Seen, fixed: Collection[Axis], ties: Collection[tuple[Axis, Axis]]) -> Traced:
+def _traced(
+    seen: Seen, inputs: Mapping[str, Tensor], fixed: Collection[Axis], ties: Collection[tuple[Axis, Axis]]
+) -> Traced:
     def call(tensors: dict[str, Tensor]) -> Any:
         for (one, at), (other, place) in ties:
             if tensors[one].shape[at] != tensors[other].shape[place]:
@@ -158,7 +167,7 @@ def _traced(seen: Seen, fixed: Collection[Axis], ties: Collection[tuple[Axis, Ax
 
     # Gradients are switched off outside: inside, the export would lose the person's lines.
     with torch.no_grad():
-        return trace(call, {**seen.inputs, **seen.held}, varying=True, fixed=tuple(seen.held), axes=fixed)
+        return trace(call, {**inputs, **seen.held}, varying=True, fixed=tuple(seen.held), axes=fixed)
 
 
 def _idle_notes(capture: Capture) -> tuple[str, ...]:
@@ -271,7 +280,7 @@ def _with_few_values(problem: Problem, seen: Seen) -> Problem:
 # ------------------------------------------------------------------------------------ the problem
 
 
-def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) -> Problem:
+def _problem(capture: Capture, seen: Seen, traced: Traced) -> Problem:
     dims = dict(traced.dims)
     used = _used(traced)
     unused = [name for name in seen.inputs if name not in used]
@@ -299,7 +308,7 @@ def _problem(capture: Capture, seen: Seen, traced: Traced, returns_tuple: bool) 
         signature=tuple(argument.name for argument in seen.form.arguments),
         symbols=traced.symbols,
         outputs=traced.outputs,
-        returns_tuple=returns_tuple,
+        returns_tuple=traced.returns_tuple,
         cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
         graph=traced.graph,
         contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",
@@ -345,40 +354,33 @@ def _spec(name: str, tensor: Tensor, dims: tuple[Dim, ...], seen: Seen, keyword:
     )
 
 
-def _cases(problem: Problem, seen: Seen, traced: Traced) -> tuple[Case, ...]:
+def _with_cases(problem: Problem, seen: Seen, traced: Traced) -> Problem:
     """The inputs' own sizes first, then every entry of ``shapes``."""
-    base = dict(traced.sizes)
-    found = {problem.cases[0].sizes: problem.cases[0]}
-    for entry in _entries(seen.shapes):
-        sizes = declared_case(problem.tensors, entry, base)
+    own = [tuple(seen.inputs[spec.name].shape) for spec in problem.tensors if spec.role == "input"]
+    base = declared_case(problem.tensors, own, dict(traced.sizes))
+    first = _case(problem, base)
+    found = {first.sizes: first}
+    for entry in entries(seen.shapes):
+        try:
+            sizes = declared_case(problem.tensors, entry, base)
+        except ProblemError as error:
+            raise ProblemError("\n".join((str(error), *(f"({note})" for note in traced.notes[:1])))) from None
         unfit = _unfit(problem, seen.form, traced, sizes)
         if unfit:
-            raise ProblemError(
-                f"shapes: {label(problem.tensors, sizes)} cannot be part of the same problem as "
-                f"{problem.cases[0].label}: {unfit}"
-            )
-        case = Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()))
+            along = declared_case(problem.tensors, entry, with_equal_ones(sizes, base))
+            if along == sizes or _unfit(problem, seen.form, traced, along):
+                raise ProblemError(
+                    f"shapes: {label(problem.tensors, sizes)} cannot be part of the same problem as "
+                    f"{first.label}: {unfit}"
+                )
+            sizes = along
+        case = _case(problem, sizes)
         found.setdefault(case.sizes, case)
-    return tuple(found.values())
+    return problem.model_copy(update={"cases": tuple(found.values())})
 
 
-def _entries(shapes: Any) -> list[tuple[tuple[int, ...], ...]]:
-    """Normalise: an entry is the first input's shape, or a tuple of shapes."""
-    entries = []
-    for entry in shapes if isinstance(shapes, list | tuple) else (shapes,):
-        given = (
-            (entry,) if isinstance(entry, list | tuple) and all(isinstance(n, int) for n in entry) else entry
-        )
-        shapes_ok = isinstance(given, list | tuple) and all(
-            isinstance(s, list | tuple) and all(isinstance(n, int) and n > 0 for n in s) for s in given
-        )
-        if not shapes_ok:
-            raise ProblemError(
-                f"shapes: {entry!r} is neither a shape nor a tuple of shapes with positive sizes, "
-                "as in shapes = [(4096, 1024), (1, 65536)]"
-            )
-        entries.append(tuple(tuple(shape) for shape in given))
-    return entries
+def _case(problem: Problem, sizes: Mapping[str, int]) -> Case:
+    return Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()))
 
 
 def _in_range(sizes: Mapping[str, int], traced: Traced) -> bool:

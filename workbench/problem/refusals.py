@@ -117,7 +117,10 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             )
         if func._schema.is_mutable:
             self._check_writes(func, args, kwargs)
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+        if func is torch.ops.aten.bincount.default:
+            _check_counts(len(made), (*args, *kwargs.values()))
+        return made
 
     def _check_writes(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for index, argument in enumerate(func._schema.arguments):
@@ -130,6 +133,16 @@ class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
                     f"{_here()}the reference writes its {owner} in place ({_name(func)}). "
                     "Use the form that returns a new tensor, or clone first."
                 )
+
+
+def _check_counts(found: int, arguments: Sequence[Any]) -> None:
+    """Counts are as many as was asked for: what is traced in their place has no others."""
+    asked = max((n for n in arguments if isinstance(n, int)), default=0)
+    if found > asked > 0:
+        raise ProblemError(
+            f"{_here()}torch.bincount meets {found - 1}, beyond its minlength of {asked}: how many it "
+            f"returns depends on values. Pass minlength={found}, or as many as there can be."
+        )
 
 
 def _storage(tensor: Tensor) -> int:

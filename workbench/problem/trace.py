@@ -56,6 +56,7 @@ class Traced:
     ranges: tuple[tuple[str, int, int | None], ...]
     """Smallest and largest value of a symbol that the export vouches for; None is unbounded."""
     outputs: tuple[OutputSpec, ...]
+    returns_tuple: bool
     notes: tuple[str, ...]
     """Warnings for the person."""
 
@@ -120,6 +121,7 @@ def _traced(
         sizes=translation.sizes(tensors),
         ranges=translation.ranges,
         outputs=translation.outputs,
+        returns_tuple=translation.returns_tuple,
         notes=tuple(notes),
     )
 

@@ -108,6 +108,12 @@ class Translation:
         return tuple(self._symbols.values())
 
     @property
+    def returns_tuple(self) -> bool:
+        """Whether the reference returns its results together, be it one."""
+        returned = self._program.call_spec.out_spec
+        return returned is not None and not returned.is_leaf()
+
+    @property
     def ranges(self) -> tuple[tuple[str, int, int | None], ...]:
         """What the export vouches for, by symbol; a lower end of 2 means that 1 was left out, not refused."""
         found = []
@@ -359,7 +365,8 @@ class Translation:
         if unknown:
             raise ProblemError(
                 f"{self._where}the shape of a result depends on values (nonzero, masked_select, indexing "
-                "with a mask). Use torch.where so that shapes depend on shapes only."
+                "with a mask, bincount without minlength). Use torch.where, or say how many there can be, so "
+                "that shapes depend on shapes only."
             )
         try:
             text = size_text(expression, self._symbols)

@@ -7,6 +7,7 @@ and can it be run in float64. Runs in a worker child.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import torch
 from torch import Tensor
@@ -83,10 +84,12 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
     of a rounded value are read, all stay: a kernel is held against the reference.
     """
     wrong = [case for case in problem.proofs if not _graph_holds(problem, form, case)]
+    kept = tuple(case for case in problem.proofs if case not in wrong)
+    if kept:
+        _refuse_other_paths(problem, form, kept)
     if not wrong:
         return problem
     labels = ", ".join(case.label for case in wrong)
-    kept = tuple(case for case in problem.proofs if case not in wrong)
     note = f"the exported graph does not describe the reference at {labels}: these sizes are not checked"
     if not kept:
         note = (
@@ -111,10 +114,32 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
     )
 
 
+def _refuse_other_paths(problem: Problem, form: Form, kept: Sequence[Case]) -> None:
+    """Refuse declared sizes at which the reference computes something else, as a branch for a batch of one
+    does."""
+    for case in problem.cases if len(problem.cases) > 1 else ():
+        with suppress(RuntimeError, ValueError, IndexError):
+            if not _graph_holds(problem, form, _small_like(problem, case, kept)):
+                raise ProblemError(
+                    f"shapes: the reference computes something else at {case.label} than at other sizes. "
+                    "Make it a problem of its own, with inputs of that size."
+                )
+
+
+def _small_like(problem: Problem, case: Case, kept: Sequence[Case]) -> Case:
+    """The case itself; of a large one only its sizes of 1, among small sizes at which the graph holds."""
+    if problem.elements(case) <= _GRAPH_ELEMENTS:
+        return case
+    ones = {symbol: 1 for symbol, size in case.sizes if size == 1}
+    others = max(kept, key=lambda small: sum(size > 1 for _, size in small.sizes))
+    return Case(label=case.label, sizes=tuple({**others.size_map, **ones}.items()))
+
+
 def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
     """True where an operand's axis is 1 long and repeated at this case, though not at the declared one.
 
-    The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on.
+    The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on. An
+    axis that is 1 long at every size is repeated by the graph itself.
     """
     dims: dict[tuple[str, int | None], tuple[Dim, ...]]
     dims = {(spec.name, None): spec.dims for spec in problem.tensors}
@@ -124,7 +149,7 @@ def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
         own = dims.get((ref.ref, ref.item)) or dims.get((ref.ref, 0), ())
         for one, whole in zip(reversed(own), reversed(wide), strict=False):
             equal = [size_of(one, sizes) == size_of(whole, sizes) for sizes in (declared, case.size_map)]
-            if equal == [True, False]:
+            if equal == [True, False] and one != 1:
                 return True
     return False
 

@@ -45,6 +45,22 @@ def _one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return (tensor.unsqueeze(-1) == torch.arange(num_classes, device=tensor.device)).to(torch.int64)
 
 
+def _bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each number below ``minlength`` comes, or what it weighs; else the length is a value.
+
+    Torch's own is longer where larger numbers come. They are left out here, and refused among the person's.
+    """
+    if minlength == 0:
+        return torch.bincount(input, weights)
+    counted = input < minlength
+    kind = torch.int64 if weights is None else torch.float64
+    if weights is not None and weights.dtype == torch.float32:
+        kind = torch.float32
+    each = counted if weights is None else torch.where(counted, weights, 0)
+    places = torch.zeros(minlength, dtype=kind, device=input.device)
+    return places.scatter_add(0, torch.where(counted, input, 0).to(torch.int64), each.to(kind))
+
+
 def _cov(
     input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
 ) -> Tensor:
@@ -123,6 +139,7 @@ UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     F.one_hot: _one_hot,
     torch.Tensor.fill_diagonal_: _fill_diagonal,
     torch.gradient: _gradient,
+    **dict.fromkeys((torch.bincount, torch.Tensor.bincount), _bincount),
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
     **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},
     **dict.fromkeys((torch.corrcoef, torch.Tensor.corrcoef), _corrcoef),

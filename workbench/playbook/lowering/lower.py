@@ -115,9 +115,10 @@ class Lowering:
             self._users.update({ref.ref for ref in node.refs})
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
-        self._read_from: dict[tuple[int, DType], Expr] = {}
+        self._read_from: dict[tuple[int, Size, DType], Expr] = {}
         """How tensors that a library call has been given are read from there on, by their expression: under
-        another shape as well. A step of a recurrence would compute all steps before it once more."""
+        another shape as well. A step of a recurrence would compute all steps before it once more. A number
+        alone is the expression of tensors of any size, so that it counts too."""
         self._calls: set[str] = set()
         """Nodes that are library calls."""
         self._taken = {spec.name for spec in problem.tensors} | {node.name for node in problem.graph.nodes}
@@ -143,7 +144,7 @@ class Lowering:
         """The tensor a reference names."""
         assert isinstance(ref, Ref), f"not a tensor: {ref}"
         value = self._values[ref]
-        read = self._read_from.get((value.expr.serial, value.dtype))
+        read = self._read_from.get(_contents(value))
         return value if read is None else Value(value.shape, value.dtype, read)
 
     def keep_view(self, node: OpNode, value: Value, item: int | None = None) -> None:
@@ -402,7 +403,7 @@ class Lowering:
             others = [one.ref for one in refs if one != ref]
             if self._readers.reads_behind_a_call(same, others, self._calls):
                 written = self._written_out(value, ref.ref, None)
-                self._read_from[value.expr.serial, value.dtype] = written.expr
+                self._read_from[_contents(value)] = written.expr
 
     @cached_property
     def _readers(self) -> long_sums.Readers:
@@ -485,7 +486,7 @@ class Lowering:
             return direct
         order = self.nodes[arg.ref].outs[arg.item or 0].order if strides and arg.ref in self.nodes else None
         self._values[arg] = read = self._written_out(value, arg.ref, order)
-        self._read_from[value.expr.serial, value.dtype] = read.expr
+        self._read_from[_contents(value)] = read.expr
         return self._as_it_is(read, strides)
 
     def _as_it_is(self, value: Value, strides: bool) -> LibraryArgument | None:
@@ -555,6 +556,11 @@ _TAKES_STRIDES = frozenset(
         "scaled_dot_product_attention",
     ]
 )
+
+
+def _contents(value: Value) -> tuple[int, Size, DType]:
+    """Alike for tensors that hold the same, whatever their shapes."""
+    return value.expr.serial, product(value.shape), value.dtype
 
 
 def _is_erf(part: Expr) -> bool:

@@ -176,14 +176,9 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
         lost = up.isnan() & down.isnan()
         total = torch.maximum(up.nan_to_num(0.0, torch.inf), down.nan_to_num(0.0, torch.inf))
         total = torch.where(lost, torch.inf, total)
-    if bool(error.isinf().any()) and value.dtype.is_floating_point:
-        # A NaN that might as well be an infinity (a product of one with a zero that rounding made) cannot be
-        # moved: what comes of it is as unsure as it is.
-        unsure = (error.isinf() & operand.value.isnan()).expand(value.shape) & value.isnan()
-        total = torch.where(unsure, torch.inf, total)
-    if not operand.value.dtype.is_floating_point and bool(error.isinf().any()):
-        # A whole number that may be any: its ends are two of them, and say whether it matters at all.
-        total = torch.where(error.isinf().expand(value.shape) & (total > 0), torch.inf, total)
+    if value.dtype != torch.bool and bool(error.isinf().any()):
+        # What may be anything says by its ends whether it matters at all.
+        total = torch.where(_may_be_anything(operand).expand(value.shape) & (total > 0), torch.inf, total)
     if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
         return torch.zeros_like(total), total
     if not bool(operand.shared.any()):
@@ -194,6 +189,13 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
     return independent, torch.where(share < 1, total * (1 - share), 0.0)
 
 
+def _may_be_anything(operand: Tracked) -> Tensor:
+    """A whole number, and an infinity or a NaN that might as well be a number: an infinite element that is
+    read with a weight of next to nothing, a product of one with a zero that rounding made."""
+    unsure = operand.error.isinf()
+    return unsure & ~torch.isfinite(operand.value) if operand.value.dtype.is_floating_point else unsure
+
+
 def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
     if value.dtype == torch.bool:
         return torch.where(error > 0, ~value, value)
@@ -202,7 +204,8 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
         far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
-    return value + sign * error
+    anything = error.isinf() & ~torch.isfinite(value)
+    return torch.where(anything, sign * LARGEST["f32"], value + sign * error)
 
 
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:

@@ -156,7 +156,7 @@ def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> 
     worst = torch.zeros(value.shape, dtype=torch.float64)
     for sign in (1.0, -1.0):
         moved = x.value.to(torch.float64) + sign * x.error
-        lost = moved.isnan() & ~x.value.isnan()  # an infinity moved by an infinite error
+        lost = moved.isnan() & x.error.isinf()  # what may be anything
         off = deviation(value, pick(torch.where(lost, sign * torch.inf, moved)))
         worst = torch.maximum(worst, off.nan_to_num(torch.inf, torch.inf))
     return worst

@@ -15,15 +15,17 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
-from workbench.numerics import linear, movement, reductions
+from workbench.numerics import linear, movement, reductions, sampling
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE, pointwise
 from workbench.numerics.sums_of_products import SumsOfProducts
-from workbench.numerics.tracked import Tracked, exact, rounded
+from workbench.numerics.tracked import Tracked, deviation, exact, rounded
 
 Result = Tracked | tuple[Tracked, ...]
 PROBE_SAFETY = 4.0
+CUBIC = 2
+"""``grid_sample``'s number of a mode whose weights may be negative."""
 
 
 @dataclass
@@ -235,6 +237,14 @@ def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dty
     return linear.resampling(lambda values: op(values, *rest, **kwargs), x, count, dtype)
 
 
+def _grid_sampled(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    x, grid, interpolation = args[:3]
+    if interpolation == CUBIC:
+        run.unknown.append(str(op))
+        return _probed(op, args, kwargs, (dtype,))
+    return sampling.grid_sampled(op, x, grid, tuple(args[2:]), dtype)
+
+
 def _max_pool(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     values, indices = op(args[0].value, *args[1:], **kwargs)
     worst = reductions.order_error(lambda moved: op(moved, *args[1:], **kwargs)[0], args[0], values)
@@ -284,6 +294,7 @@ _RULES: Mapping[str, Rule] = {
         ),
         _resampled,
     ),
+    "grid_sampler_2d": _grid_sampled, "grid_sampler_3d": _grid_sampled,
     "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
@@ -332,8 +343,10 @@ def _bounded_by(value: Tensor, probes: list[Tensor], dtype: DType) -> Tracked:
         largest = value.to(torch.float64).abs().max() if value.numel() else torch.zeros(())
         return Tracked(value, torch.zeros_like(changed), changed * (largest + 1), dtype)
     wide = value.to(torch.float64)
-    moved = torch.stack([(p.to(torch.float64) - wide).abs().nan_to_num(0.0, 0.0) for p in probes]).amax(0)
-    spread = moved.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
+    # An infinity or a NaN that one has and another has not is nothing to hold a kernel to.
+    moved = torch.stack([deviation(wide, probe).nan_to_num(torch.inf, torch.inf) for probe in probes]).amax(0)
+    known = torch.where(torch.isfinite(moved), moved, 0.0)
+    spread = known.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
     shared = PROBE_SAFETY * torch.maximum(moved, spread)
     own = 8 * accumulate_unit(dtype) * wide.abs().nan_to_num(0.0, 0.0)
     return rounded(wide, own, (torch.zeros_like(shared), shared), dtype)

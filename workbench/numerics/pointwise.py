@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,9 +19,11 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
-from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
+from workbench.numerics.spans import span_of
 from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
+    ANYWHERE,
     LARGEST,
     TINY,
     Tracked,
@@ -136,7 +139,7 @@ def pointwise(
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
-    ends = {id(one): (_moved(one.value, one.up, 1.0), _moved(one.value, one.down, -1.0)) for one in inexact}
+    ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
     for operand in inexact:
         moved = [run({id(operand): end}) for end in ends[id(operand)]]
         part, common = _passed_on(operand, value, moved)
@@ -157,6 +160,8 @@ def pointwise(
     own = _own_rounding(name, value, operands, dtype, given=given)
     picks = name in _PICKS
     made = rounded(value, own, (independent, shared), dtype, picks=picks)
+    if widen:
+        made = replace(made, span=span_of(name, op, args, kwargs, partial(_most_off, name, dtype)))
     if not stepped:
         return made
     edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
@@ -196,7 +201,8 @@ def _may_be_anything(operand: Tracked) -> Tensor:
     return unsure & ~torch.isfinite(operand.value) if operand.value.dtype.is_floating_point else unsure
 
 
-def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
+def _moved(operand: Tracked, error: Tensor, sign: float) -> Tensor:
+    value = operand.value
     if value.dtype == torch.bool:
         return torch.where(error > 0, ~value, value)
     if not value.dtype.is_floating_point:
@@ -205,7 +211,15 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
     anything = error.isinf() & ~torch.isfinite(value)
-    return torch.where(anything, sign * LARGEST["f32"], value + sign * error)
+    moved = torch.where(anything, sign * LARGEST["f32"], value + sign * error)
+    return moved if operand.span == ANYWHERE else moved.clamp(*operand.span)
+
+
+def _most_off(name: str, dtype: DType, size: float) -> float:
+    """How far a result of a size may be rounded, and stored in ``dtype``."""
+    rounding = POINTWISE.get(name, _DEFAULT)
+    own = accumulate_unit(dtype) * (rounding.relative * abs(size) + rounding.absolute)
+    return own + UNIT[dtype] * (abs(size) + own)
 
 
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.spans import of_sum
 from workbench.numerics.steps import CHANCE
 from workbench.numerics.tracked import LARGEST, TINY, Tie, Tracked, deviation, rounded, stays_integer
 
@@ -80,7 +82,7 @@ def total(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DT
         drift = EQUAL_TERMS * accumulate_unit(dtype) * count * equal
         own = own + (drift * value.abs()).nan_to_num(0.0, 0.0)
         own = torch.where((magnitude == 0) & (errors[0] + errors[1] == 0), 0.0, own)
-    return rounded(value, own, errors, dtype)
+    return replace(rounded(value, own, errors, dtype), span=of_sum(x.span))
 
 
 def _equal_share(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
@@ -134,7 +136,8 @@ def mean(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DTy
     summed = total(x, dims, keepdim, "f64" if dtype == "f64" else "f32")
     value = summed.value / count
     own = 4 * accumulate_unit(dtype) * value.abs().nan_to_num(0.0, torch.inf)
-    return rounded(value, own, (summed.independent / count, summed.shared / count), dtype)
+    made = rounded(value, own, (summed.independent / count, summed.shared / count), dtype)
+    return replace(made, span=summed.span)
 
 
 def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
@@ -144,7 +147,7 @@ def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: boo
     axes = axes_of(dims, x.value.dim())
     value = op(x.value, axes, keepdim)
     worst = order_error(lambda values: op(values, axes, keepdim), x, value)
-    return Tracked(value, torch.zeros_like(worst), worst, dtype)
+    return Tracked(value, torch.zeros_like(worst), worst, dtype, span=x.span)
 
 
 def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> Tensor:

@@ -101,6 +101,8 @@ def _with_doubtful_index(name: str, args: list[Any], moved: Tracked) -> Tracked:
         return moved
     source = args[0].value.to(torch.float64)
     spread = (source.max() - source.min()).abs().nan_to_num(torch.inf, torch.inf)
+    if name == "gather":  # an index for each element
+        spread = torch.where(tracked[0].error > 0, spread, 0.0)
     return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype, span=moved.span)
 
 

@@ -94,7 +94,16 @@ def test_a_sigmoid_that_rounding_makes_one_leaves_the_rest_nothing() -> None:
     assert compare(op.call(x) * 1.01, bound).max_ratio > 1
 
 
-def test_a_logarithm_of_what_rounding_may_make_nothing_is_not_asked_for() -> None:
+def test_where_there_may_be_nothing_the_other_end_of_a_logarithm_speaks_for_both() -> None:
+    """A softmax's share times its logarithm is asked for where the share may be nothing; as is log(1 - p)."""
     op, x = focal(0.0), torch.tensor([2.0, 5.0, 15.3])
     bound = op.bound({"x": x})
-    assert bound.allowed.isinf().tolist() == [False, False, True]
+    assert bool((bound.allowed < 5).all()) and float(bound.allowed[2]) > 1
+    nodes = (
+        ops.node("p", "aten.exp.default", X),
+        ops.node("log", "aten.log.default", P),
+        ops.node("y", "aten.mul.Tensor", P, ops.ref("log")),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("y"),))
+    (made,) = Running(sizes={}).outputs(graph, {"x": torch.tensor([-2.0, -88.0, -95.0])})
+    assert bool((made.error < 1e-5).all())

@@ -20,7 +20,7 @@ from torch import Tensor
 from workbench.model import DType
 from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
-from workbench.numerics.spans import span_of
+from workbench.numerics.spans import span_of, without_poles
 from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
     ANYWHERE,
@@ -141,7 +141,9 @@ def pointwise(
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
     ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
     for operand in inexact:
-        moved = [run({id(operand): end}) for end in ends[id(operand)]]
+        moved = [
+            without_poles(run({id(operand): end}), value, end, operand.span) for end in ends[id(operand)]
+        ]
         part, common = _passed_on(operand, value, moved)
         independent, shared = independent + part, shared + common
         if stepped:

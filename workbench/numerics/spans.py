@@ -14,6 +14,7 @@ from itertools import product
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from workbench.numerics.tracked import ANYWHERE, Span, Tracked
 
@@ -70,6 +71,19 @@ def _ends(arg: Any) -> tuple[Any, ...]:
 def _outwards(least: float, most: float, off: Callable[[float], float]) -> Span:
     down, up = (off(end) if math.isfinite(end) else 0.0 for end in (least, most))
     return (least - down, most + up)
+
+
+def without_poles(moved: Tensor, value: Tensor, end: Tensor, span: Span) -> Tensor:
+    """What an operand's end becomes, with NaN for an infinity at the very end of its span.
+
+    That says that the other end has to speak for both. A logarithm goes to infinity so slowly that p log p,
+    which does not, would else be unknown wherever p may be nothing.
+    """
+    least, most = span
+    if not (math.isfinite(least) or math.isfinite(most)) or not moved.dtype.is_floating_point:
+        return moved
+    at_end = ((end == least) | (end == most)).expand(moved.shape)
+    return torch.where(at_end & moved.isinf() & torch.isfinite(value), torch.nan, moved)
 
 
 def of_sum(span: Span) -> Span:

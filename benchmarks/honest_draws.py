@@ -38,7 +38,7 @@ sys.path[:0] = [str(ROOT)]
 
 from workbench.errors import WorkbenchError  # noqa: E402
 from workbench.model import Case, OpNode, Problem, Ref, Sym, size_of  # noqa: E402
-from workbench.numerics.bounds import OutputBound, bounds  # noqa: E402
+from workbench.numerics.bounds import OutputBound, bounds, in_expected_order  # noqa: E402
 from workbench.numerics.compare import compare  # noqa: E402
 from workbench.numerics.conditioning import Oracle  # noqa: E402
 from workbench.numerics.dtypes import TORCH, is_float  # noqa: E402
@@ -56,6 +56,12 @@ DIVISIONS = frozenset(("div", "true_divide", "reciprocal"))
 INTRINSICS = frozenset(
     ("exp", "exp2", "log", "log2", "tanh", "sigmoid", "rsqrt", "sqrt", "sin", "cos", "erf", "pow", "silu")
 )
+WITHIN: Mapping[str, tuple[float, float]] = {
+    "sigmoid": (0.0, 1.0),
+    **dict.fromkeys(("tanh", "erf", "sin", "cos"), (-1.0, 1.0)),
+}
+"""Where results lie whatever the library: 1 over 1 and a little is never more than 1."""
+ANYWHERE = (-float("inf"), float("inf"))
 SUMS = frozenset(("sum", "mean"))
 PRODUCTS = frozenset(("mm", "bmm", "matmul", "mv", "dot", "addmm", "baddbmm", "linear", "convolution"))
 DTYPES: Mapping[str, torch.dtype] = {
@@ -183,6 +189,8 @@ class Computed:
     results: dict[str, Any] = field(default_factory=dict)
     stored: dict[str, torch.dtype] = field(default_factory=dict)
     """Of values, what their bits are those of."""
+    constants: dict[str, Any] = field(default_factory=dict)
+    """Results that depend on no tensor, in the reference's own precision."""
 
     def outputs(self, problem: Problem, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         """Of the dtypes that the problem says."""
@@ -191,22 +199,34 @@ class Computed:
         self.stored.update({node.name: TORCH[node.outs[0].dtype] for node in problem.graph.nodes})
         for node in problem.graph.nodes:
             self.results[node.name] = self._node(node)
+            self._keep_places(node)
         made = [self._argument(ref) for ref in problem.graph.outputs]
         cast = [one.to(TORCH[spec.dtype]) for one, spec in zip(made, problem.outputs, strict=True)]
         return tuple(map(self.way.spoils, cast)) if self.way.spoils else tuple(cast)
 
-    def _argument(self, arg: Any) -> Any:
+    def _keep_places(self, node: OpNode) -> None:
+        """Whole numbers made from sizes alone are the reference's (``Running.apply``): the places that an
+        interpolation reads in few bits lie beyond the end."""
+        if any(ref.ref not in self.constants for ref in node.refs):
+            return
+        args = [self._argument(a, native=True) for a in node.args]
+        kwargs = {k: self._argument(v, native=True) for k, v in node.kwargs}
+        own = self.constants[node.name] = operator(free_of_layout(node.op))(*args, **kwargs)
+        if isinstance(own, Tensor) and not own.is_floating_point():
+            self.results[node.name] = own
+
+    def _argument(self, arg: Any, native: bool = False) -> Any:
         match arg:
             case Ref():
-                found = self.results[arg.ref]
+                found = (self.constants if native else self.results)[arg.ref]
                 return found[arg.item or 0] if isinstance(found, tuple) else found
             case Sym(sym=text):
                 return size_of(text, self.sizes)
             case tuple():
-                return [self._argument(one) for one in arg]
+                return [self._argument(one, native) for one in arg]
             case str() if arg in DTYPES:
-                return DTYPES[arg]
-            case float():
+                return (TORCH if native else DTYPES)[arg]
+            case float() if not native:
                 return float(torch.tensor(arg, dtype=torch.float32))
             case _:
                 return arg
@@ -238,13 +258,14 @@ class Computed:
         name, dtype = node.base_name, node.outs[0].dtype
         if not made.is_floating_point():
             return made
+        made = made.double()
         if name == "mul" and self.way.contracted:
             return made
         if name in INTRINSICS and self.way.wobble:
             off = torch.rand(made.shape, generator=self.generator, dtype=torch.float64) * 2 - 1
             # What is a whole number (an exponential of 0, a root of 1) is so in every library.
             off = torch.where(made == made.round(), 0.0, off)
-            made = made * (1 + self.way.wobble * 2.0**-23 * off)
+            made = (made * (1 + self.way.wobble * 2.0**-23 * off)).clamp(*WITHIN.get(name, ANYWHERE))
         if self.way.bits < 24:
             return to_bits(made, self.way.bits)
         stored = dtype in ("f16", "bf16") and not self.way.keeps_wide
@@ -310,8 +331,9 @@ class Tally:
 
 
 def _worst(results: tuple[Tensor, ...], limits: tuple[OutputBound, ...]) -> float:
-    pairs = zip(results, limits, strict=True)
-    return max(compare(got.reshape(limit.expected.shape), limit).max_ratio for got, limit in pairs)
+    shaped = [got.reshape(limit.expected.shape) for got, limit in zip(results, limits, strict=True)]
+    pairs = zip(in_expected_order(shaped, limits), limits, strict=True)
+    return max(compare(got, limit).max_ratio for got, limit in pairs)
 
 
 def small_case(problem: Problem) -> Case:

@@ -56,16 +56,6 @@ def test_the_share_is_the_root_of_the_sum_of_squared_parts(values: int, share: f
     assert not reductions._repeated(torch.ones(2, 64), [1], keepdim=False).any()  # few terms: no need
 
 
-def test_a_masked_score_is_no_doubt_about_the_maximum_of_the_others() -> None:
-    """Scores of -3e38 are off by 1e31 each; the largest of a row is not."""
-    scores = exact(torch.tensor([[-3e38, 1.0, 2.0]]), "f32")
-    doubtful = replace(scores, shared=torch.tensor([[1e31, 1e-6, 1e-7]], dtype=torch.float64))
-    largest = reductions.extremum(torch.ops.aten.amax.default, doubtful, 1, False, "f32")
-    assert 0 < largest.error.item() < 2e-7
-    values, _ = reductions.selected(torch.ops.aten.max.dim, doubtful, [1], {}, "f32")
-    assert 0 < values.error.item() < 2e-7
-
-
 def test_running_products_of_whole_numbers_are_exact() -> None:
     found = reductions.scan_product(exact(torch.tensor([[3, 1, 0, 5]]), "i64"), 1, "i64")
     assert found.is_exact and found.value.tolist() == [[3, 3, 0, 0]]
@@ -85,21 +75,6 @@ def test_sums_into_places_are_as_exact_as_their_terms() -> None:
     found = reductions.scattered(torch.ops.aten.scatter_add.default, [into, 0, index, terms], 3, True, "f32")
     large, small = found.error.tolist()
     assert 0.01 < large < 10 and 0 < small < 1e-5
-
-
-def test_the_place_of_a_value_among_its_like_is_in_doubt() -> None:
-    """What uses an index further on may be given that of any value that is as good."""
-    scores = exact(torch.tensor([[1.0, 3.0, 2.99, 7.0], [1.0, 3.0, 5.0, 7.0]]), "f32")
-    doubtful = replace(scores, shared=torch.full((2, 4), 0.1, dtype=torch.float64))
-    for op, args, unsure in (
-        (torch.ops.aten.max.dim, [1], [False, False]),
-        (torch.ops.aten.min.dim, [1, True], [[False], [False]]),
-        (torch.ops.aten.kthvalue.default, [2, 1], [True, False]),
-        (torch.ops.aten.topk.default, [2, 1], [[False, True], [False, False]]),
-    ):
-        _, places = reductions.selected(op, doubtful, args, {}, "f32")
-        assert (places.error > 0).tolist() == unsure
-        assert places.error.max() in (0.0, 4.0)
 
 
 def test_a_count_is_off_by_whole_elements_and_is_rounded_beside_that() -> None:

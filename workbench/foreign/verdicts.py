@@ -25,6 +25,7 @@ from workbench.model import (
     Suspect,
     contiguous_strides,
 )
+from workbench.numerics.bounds import in_expected_order
 from workbench.numerics.compare import compare
 from workbench.referee.expectation import Expectation
 from workbench.referee.gpu_faults import fault_of
@@ -125,7 +126,8 @@ def nbytes(dtype: DType, shape: Sequence[int]) -> int:
 
 def differences(got: Sequence[Tensor], expected: Expectation) -> tuple[Difference, ...]:
     """Every output against its bound."""
-    return tuple(compare(t, limit, n) for n, (t, limit) in enumerate(zip(got, expected.bounds, strict=True)))
+    pairs = zip(in_expected_order(got, expected.bounds), expected.bounds, strict=True)
+    return tuple(compare(t, limit, n) for n, (t, limit) in enumerate(pairs))
 
 
 def mismatch(found: Sequence[Difference], case: str, when: str) -> Mismatch | None:

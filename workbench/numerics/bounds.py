@@ -8,7 +8,7 @@ pass; float16, bfloat16 and TF32 arithmetic inside a float32 contract fails.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import prod
@@ -20,6 +20,7 @@ from workbench.model import DType, Problem, size_of
 from workbench.numerics.coarser import Reach, reach
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
+from workbench.numerics.order import Order, in_order, orders
 from workbench.numerics.running import Running
 from workbench.numerics.steps import NOISE, allowed_share
 from workbench.numerics.tracked import TINY, Step, Tie, Tracked, all_finite, deviation
@@ -64,6 +65,8 @@ class OutputBound:
     """Where elements may have fallen over an edge: what is allowed below and above, within ``allowed``."""
     share: float = torch.inf
     """Of what all elements near an edge are allowed, what an honest kernel may use (``steps.used_share``)."""
+    order: Order | None = None
+    """Where rows come in an order that nobody promises (``in_expected_order``)."""
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -94,9 +97,11 @@ def bounds(
     ``oracle`` is the reference in float64; ``native`` runs it in its own precision. Where the graph tells too
     little, the reference is run in float64 again, on inputs that are moved.
     """
-    running = Running(sizes=sizes, contract=problem.contract)
+    running, keep = Running(sizes=sizes, contract=problem.contract), _fits(problem, sizes)
+    free: tuple[Order | None, ...] = (None,) * len(problem.outputs)
     try:
-        tracked = running.outputs(problem.graph, tensors, keep=_fits(problem, sizes))
+        tracked = running.outputs(problem.graph, tensors, keep=keep)
+        free = orders(problem.graph, tensors, running, tracked, keep)
         reason = ""
     except (
         RuntimeError,
@@ -110,7 +115,7 @@ def bounds(
         tracked, reason = (), f"the graph could not be interpreted ({type(error).__name__})"
         if isinstance(error, torch.OutOfMemoryError):
             reason = TOO_LARGE
-    own = native()
+    own = in_order(native(), oracle.results, free)
     coarse = cache(lambda: reach(problem.graph, tensors, running))
     swings = cache(lambda: oracle.swings(tensors))
     infinite = any(t.is_floating_point() and bool(t.isinf().any()) for t in tensors.values())
@@ -125,7 +130,14 @@ def bounds(
         else:
             known = _Known(own[position], expected, swings()[position])
             result.append(_from_reference(known, spec.dtype, reason or DIFFER))
-    return tuple(result)
+    return tuple(replace(bound, order=order) for bound, order in zip(result, free, strict=True))
+
+
+def in_expected_order(outputs: Sequence[Tensor], limits: Sequence[OutputBound]) -> tuple[Tensor, ...]:
+    """All outputs of a kernel as they are compared: in the oracle's order where none is promised."""
+    if all(limit.order is None for limit in limits) or len(outputs) != len(limits):
+        return tuple(outputs)
+    return in_order(outputs, [limit.expected for limit in limits], [limit.order for limit in limits])
 
 
 def _fits(problem: Problem, sizes: Mapping[str, int]) -> bool:

@@ -10,9 +10,10 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType
-from workbench.numerics.dtypes import TORCH, accumulate_unit, is_float
+from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
+from workbench.numerics.spans import of_all, stored
 from workbench.numerics.steps import begins_anew, first_edge, not_promised, to_whole, within, without_noise
-from workbench.numerics.tracked import Step, Tracked, edge_of, exact, narrowing, rounded
+from workbench.numerics.tracked import ANYWHERE, Step, Tracked, edge_of, exact, narrowing, rounded
 
 _MOVE_NAMES = """
 view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach
@@ -26,6 +27,8 @@ MOVES = frozenset(_MOVE_NAMES.split())
 CREATIONS = frozenset(_CREATION_NAMES.split())
 CASTS = frozenset(("_to_copy", "convert_element_type", "to"))
 _INDEXED = frozenset(("index_select", "gather", "index", "embedding"))
+_OTHERS_BESIDE = frozenset(("constant_pad_nd", "as_strided", "tril", "triu"))
+"""Results with elements that no operand has."""
 _SAME_ORDER = frozenset(
     ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous")
 )
@@ -42,6 +45,8 @@ def move(
         still = tuple(exact(part, dtype) for part in parts)
         return still[0] if isinstance(values, Tensor) else still
     independent = _applied(name, op, args, kwargs, lambda x: x.independent)
+    span = of_all(one.span for one in (given[:1] if name in _INDEXED else given))
+    span = ANYWHERE if name in _OTHERS_BESIDE else span
     shared = _applied(name, op, args, kwargs, lambda x: x.shared)
     sides: tuple[Any, ...] = ()
     if any(one.step for one in given):
@@ -51,9 +56,9 @@ def move(
         parts = zip(values, independent, shared, strict=True)
         made = [_moved(args, part, dtype) for part in parts]
         steps = [Step(*three) for three in zip(*sides, strict=True)] if sides else [None] * len(made)
-        return tuple(replace(one, step=step) for one, step in zip(made, steps, strict=True))
+        return tuple(replace(one, step=step, span=span) for one, step in zip(made, steps, strict=True))
     step = Step(*sides) if sides else None
-    moved = replace(_moved(args, (values, independent, shared), dtype), step=step)
+    moved = replace(_moved(args, (values, independent, shared), dtype), step=step, span=span)
     if name in _SAME_ORDER and isinstance(args[0], Tracked):
         moved = replace(moved, tie=args[0].tie)
     return _with_doubtful_index(name, args, moved)
@@ -96,7 +101,9 @@ def _with_doubtful_index(name: str, args: list[Any], moved: Tracked) -> Tracked:
         return moved
     source = args[0].value.to(torch.float64)
     spread = (source.max() - source.min()).abs().nan_to_num(torch.inf, torch.inf)
-    return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype)
+    if name == "gather":  # an index for each element
+        spread = torch.where(tracked[0].error > 0, spread, 0.0)
+    return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype, span=moved.span)
 
 
 def _flat(args: Any) -> list[Any]:
@@ -117,6 +124,7 @@ def cast(x: Tracked, dtype: DType) -> Tracked:
         value = x.value.to(torch.float64)
         picks = not x.value.dtype.is_floating_point
         made = rounded(value, torch.zeros_like(value), (x.independent, x.shared), dtype, picks=picks)
+        made = replace(made, span=stored(x.span, UNIT[dtype]))
         if x.step is None:
             return made
         own = narrowing(value, dtype, picks=picks)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -18,9 +19,11 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
-from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
+from workbench.numerics.spans import span_of, without_poles
 from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
+    ANYWHERE,
     LARGEST,
     TINY,
     Tracked,
@@ -136,9 +139,11 @@ def pointwise(
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
-    ends = {id(one): (_moved(one.value, one.up, 1.0), _moved(one.value, one.down, -1.0)) for one in inexact}
+    ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
     for operand in inexact:
-        moved = [run({id(operand): end}) for end in ends[id(operand)]]
+        moved = [
+            without_poles(run({id(operand): end}), value, end, operand.span) for end in ends[id(operand)]
+        ]
         part, common = _passed_on(operand, value, moved)
         independent, shared = independent + part, shared + common
         if stepped:
@@ -157,6 +162,8 @@ def pointwise(
     own = _own_rounding(name, value, operands, dtype, given=given)
     picks = name in _PICKS
     made = rounded(value, own, (independent, shared), dtype, picks=picks)
+    if widen:
+        made = replace(made, span=span_of(name, op, args, kwargs, partial(_most_off, name, dtype)))
     if not stepped:
         return made
     edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
@@ -176,14 +183,9 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
         lost = up.isnan() & down.isnan()
         total = torch.maximum(up.nan_to_num(0.0, torch.inf), down.nan_to_num(0.0, torch.inf))
         total = torch.where(lost, torch.inf, total)
-    if bool(error.isinf().any()) and value.dtype.is_floating_point:
-        # A NaN that might as well be an infinity (a product of one with a zero that rounding made) cannot be
-        # moved: what comes of it is as unsure as it is.
-        unsure = (error.isinf() & operand.value.isnan()).expand(value.shape) & value.isnan()
-        total = torch.where(unsure, torch.inf, total)
-    if not operand.value.dtype.is_floating_point and bool(error.isinf().any()):
-        # A whole number that may be any: its ends are two of them, and say whether it matters at all.
-        total = torch.where(error.isinf().expand(value.shape) & (total > 0), torch.inf, total)
+    if value.dtype != torch.bool and bool(error.isinf().any()):
+        # What may be anything says by its ends whether it matters at all.
+        total = torch.where(_may_be_anything(operand).expand(value.shape) & (total > 0), torch.inf, total)
     if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
         return torch.zeros_like(total), total
     if not bool(operand.shared.any()):
@@ -194,7 +196,15 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
     return independent, torch.where(share < 1, total * (1 - share), 0.0)
 
 
-def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
+def _may_be_anything(operand: Tracked) -> Tensor:
+    """A whole number, and an infinity or a NaN that might as well be a number: an infinite element that is
+    read with a weight of next to nothing, a product of one with a zero that rounding made."""
+    unsure = operand.error.isinf()
+    return unsure & ~torch.isfinite(operand.value) if operand.value.dtype.is_floating_point else unsure
+
+
+def _moved(operand: Tracked, error: Tensor, sign: float) -> Tensor:
+    value = operand.value
     if value.dtype == torch.bool:
         return torch.where(error > 0, ~value, value)
     if not value.dtype.is_floating_point:
@@ -202,7 +212,16 @@ def _moved(value: Tensor, error: Tensor, sign: float) -> Tensor:
         far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
-    return value + sign * error
+    anything = error.isinf() & ~torch.isfinite(value)
+    moved = torch.where(anything, sign * LARGEST["f32"], value + sign * error)
+    return moved if operand.span == ANYWHERE else moved.clamp(*operand.span)
+
+
+def _most_off(name: str, dtype: DType, size: float) -> float:
+    """How far a result of a size may be rounded, and stored in ``dtype``."""
+    rounding = POINTWISE.get(name, _DEFAULT)
+    own = accumulate_unit(dtype) * (rounding.relative * abs(size) + rounding.absolute)
+    return own + UNIT[dtype] * (abs(size) + own)
 
 
 def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:

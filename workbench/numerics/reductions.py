@@ -1,4 +1,4 @@
-"""How sums, extrema, scans and index reductions round and pass errors on.
+"""How sums, extrema and scans round and pass errors on.
 
 A sum of K terms p, added one after the other in random order, has rounding errors whose squares add to
 about u^2 (K^2 mean(p^2) / 6 + K (sum p)^2 / 3): the expected squares of its partial sums. Every tree,
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -27,8 +28,9 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
+from workbench.numerics.spans import of_sum
 from workbench.numerics.steps import CHANCE
-from workbench.numerics.tracked import LARGEST, TINY, Tie, Tracked, deviation, rounded, stays_integer
+from workbench.numerics.tracked import LARGEST, TINY, Tracked, deviation, rounded, stays_integer
 
 SAFETY = 4.0
 EQUAL_TERMS = 0.5
@@ -80,7 +82,7 @@ def total(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DT
         drift = EQUAL_TERMS * accumulate_unit(dtype) * count * equal
         own = own + (drift * value.abs()).nan_to_num(0.0, 0.0)
         own = torch.where((magnitude == 0) & (errors[0] + errors[1] == 0), 0.0, own)
-    return rounded(value, own, errors, dtype)
+    return replace(rounded(value, own, errors, dtype), span=of_sum(x.span))
 
 
 def _equal_share(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
@@ -134,7 +136,8 @@ def mean(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DTy
     summed = total(x, dims, keepdim, "f64" if dtype == "f64" else "f32")
     value = summed.value / count
     own = 4 * accumulate_unit(dtype) * value.abs().nan_to_num(0.0, torch.inf)
-    return rounded(value, own, (summed.independent / count, summed.shared / count), dtype)
+    made = rounded(value, own, (summed.independent / count, summed.shared / count), dtype)
+    return replace(made, span=summed.span)
 
 
 def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DType) -> Tracked:
@@ -144,7 +147,7 @@ def extremum(op: Any, x: Tracked, dims: int | Sequence[int] | None, keepdim: boo
     axes = axes_of(dims, x.value.dim())
     value = op(x.value, axes, keepdim)
     worst = order_error(lambda values: op(values, axes, keepdim), x, value)
-    return Tracked(value, torch.zeros_like(worst), worst, dtype)
+    return Tracked(value, torch.zeros_like(worst), worst, dtype, span=x.span)
 
 
 def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> Tensor:
@@ -156,7 +159,7 @@ def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> 
     worst = torch.zeros(value.shape, dtype=torch.float64)
     for sign in (1.0, -1.0):
         moved = x.value.to(torch.float64) + sign * x.error
-        lost = moved.isnan() & ~x.value.isnan()  # an infinity moved by an infinite error
+        lost = moved.isnan() & x.error.isinf()  # what may be anything
         off = deviation(value, pick(torch.where(lost, sign * torch.inf, moved)))
         worst = torch.maximum(worst, off.nan_to_num(torch.inf, torch.inf))
     return worst
@@ -253,73 +256,3 @@ def _overflows_on_the_way(factors: Tensor, dim: int, dtype: DType) -> Tensor:
     before = up_to - sizes
     largest = (up_to - before.cummin(dim).values).cummax(dim).values
     return largest > math.log2(LARGEST[dtype])
-
-
-def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
-    """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
-    index = op(x.value, dim, keepdim)
-    tie = Tie(index=index, source=x.value, error=x.error, dim=dim)
-    zero = torch.zeros(index.shape, dtype=torch.float64)
-    return Tracked(index, zero, _ambiguity(x, dim, index, keepdim), "i64", tie=tie)
-
-
-def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Tensor:
-    """Nonzero where another index could have won, for operations that use the index further on."""
-    source = x.value.reshape(-1) if dim is None else x.value
-    axis = 0 if dim is None else dim
-    if source.dim() == 0 or source.shape[axis] < 2:
-        return torch.zeros(index.shape, dtype=torch.float64)
-    error = x.error.reshape(source.shape)
-    picked = index.reshape(()) if dim is None else index
-    kept = picked if keepdim and dim is not None else picked.unsqueeze(axis)
-    best = source.gather(axis, kept)
-    close = ((source - best).abs() <= error + error.gather(axis, kept)).sum(axis, keepdim=keepdim)
-    return torch.where(close > 1, float(source.shape[axis]), 0.0).reshape(index.shape).to(torch.float64)
-
-
-def selected(
-    op: Any, x: Tracked, args: list[Any], kwargs: dict[str, Any], dtype: DType
-) -> tuple[Tracked, Tracked]:
-    """``max.dim``, ``min.dim``, ``topk``, ``sort``, ``kthvalue``: values and their indices."""
-    values, indices = op(x.value, *args, **kwargs)
-    dim = _selection_dim(op, args, kwargs)
-    if x.value.dim() == 0:
-        return Tracked(values, x.independent, x.shared, dtype), exact_index(indices)
-    worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
-    tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
-    zero = torch.zeros_like(worst)
-    return (
-        Tracked(values, zero, worst, dtype),
-        Tracked(indices, zero, _ambiguous_places(x, dim, indices), "i64", tie=tie),
-    )
-
-
-def _ambiguous_places(x: Tracked, dim: int, indices: Tensor) -> Tensor:
-    """The same for any number of picked elements: in order, one may change places with its neighbours."""
-    size = x.value.shape[dim]
-    if size < 2:
-        return torch.zeros(indices.shape, dtype=torch.float64)
-    ordered, order = x.value.to(torch.float64).sort(dim)
-    error = x.error.gather(dim, order)
-    gap = ordered.narrow(dim, 1, size - 1) - ordered.narrow(dim, 0, size - 1)
-    close = gap <= error.narrow(dim, 1, size - 1) + error.narrow(dim, 0, size - 1)
-    either = torch.zeros(ordered.shape, dtype=torch.bool)
-    either.narrow(dim, 0, size - 1).logical_or_(close)
-    either.narrow(dim, 1, size - 1).logical_or_(close)
-    unsure = torch.zeros_like(either).scatter(dim, order, either)
-    kept = indices if indices.dim() == x.value.dim() else indices.unsqueeze(dim)
-    return torch.where(unsure.gather(dim, kept), float(size), 0.0).reshape(indices.shape)
-
-
-def exact_index(indices: Tensor) -> Tracked:
-    """An index that cannot be ambiguous."""
-    zero = torch.zeros(indices.shape, dtype=torch.float64)
-    return Tracked(indices, zero, zero, "i64")
-
-
-def _selection_dim(op: Any, args: list[Any], kwargs: dict[str, Any]) -> int:
-    name = str(op).split(".")[1]
-    position = 0 if name in ("max", "min", "sort") else 1
-    if "dim" in kwargs:
-        return int(kwargs["dim"])
-    return int(args[position]) if len(args) > position else -1

@@ -15,15 +15,17 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
-from workbench.numerics import linear, movement, reductions
+from workbench.numerics import choices, linear, movement, reductions, sampling
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE, pointwise
 from workbench.numerics.sums_of_products import SumsOfProducts
-from workbench.numerics.tracked import Tracked, exact, rounded
+from workbench.numerics.tracked import Tracked, deviation, exact, rounded
 
 Result = Tracked | tuple[Tracked, ...]
 PROBE_SAFETY = 4.0
+CUBIC = 2
+"""``grid_sample``'s number of a mode whose weights may be negative."""
 
 
 @dataclass
@@ -156,16 +158,16 @@ def _max_or_selected(run: Running, op: Any, args: list[Any], kwargs: dict[str, A
         return _extremum(run, op, args[:1], {}, dtype)
     if len(args) > 1 and isinstance(args[1], Tracked):
         return pointwise("maximum", op, args, kwargs, dtype)
-    return reductions.selected(op, args[0], args[1:], kwargs, dtype)
+    return choices.selected(op, args[0], args[1:], kwargs, dtype)
 
 
 def _selected(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
-    return reductions.selected(op, args[0], args[1:], kwargs, dtype)
+    return choices.selected(op, args[0], args[1:], kwargs, dtype)
 
 
 def _index_of_extremum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     dim, keepdim = _get(args, kwargs, 1, "dim", None), bool(_get(args, kwargs, 2, "keepdim", False))
-    return reductions.index_of_extremum(op, args[0], dim, keepdim)
+    return choices.index_of_extremum(op, args[0], dim, keepdim)
 
 
 def _prod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
@@ -235,23 +237,41 @@ def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dty
     return linear.resampling(lambda values: op(values, *rest, **kwargs), x, count, dtype)
 
 
+def _grid_sampled(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    x, grid, interpolation = args[:3]
+    if interpolation == CUBIC:
+        run.unknown.append(str(op))
+        return _probed(op, args, kwargs, (dtype,))
+    return sampling.grid_sampled(op, x, grid, tuple(args[2:]), dtype)
+
+
 def _max_pool(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     values, indices = op(args[0].value, *args[1:], **kwargs)
     worst = reductions.order_error(lambda moved: op(moved, *args[1:], **kwargs)[0], args[0], values)
     pooled = Tracked(values, torch.zeros_like(worst), worst, dtype)
-    return pooled, reductions.exact_index(indices)
+    return pooled, choices.exact_index(indices)
 
 
 def _scattered(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
-    """``index_put``, ``scatter``, ``scatter_add``: where the places are sure."""
+    """``index_put``, ``scatter``, ``scatter_add``: to sure places, or to those of a sort or a choice."""
     name = str(op).split(".")[1]
     data, place = (2, 1) if "index_put" in name else (3, 2)
     places = [one for one in _operands(args[place]) if isinstance(one, Tracked)]
-    if "reduce" in str(op) or kwargs or not all(one.is_exact for one in places):
+    sure = all(one.is_exact for one in places)
+    if "reduce" in str(op) or kwargs or not (sure or _chosen_from(name, args)):
         run.unknown.append(str(op))
         return _probed(op, args, kwargs, (dtype,))
     adds = name == "scatter_add" or ("index_put" in name and len(args) > 3 and bool(args[3]))
-    return reductions.scattered(op, args, data, adds, dtype)
+    made = reductions.scattered(op, args, data, adds, dtype)
+    return made if sure else choices.exchanged(made, args[0].value, args[place], int(args[1]))
+
+
+def _chosen_from(name: str, args: list[Any]) -> bool:
+    """The places are those of elements of a tensor of the same shape, found along the same axis."""
+    tie = args[2].tie if name == "scatter" and isinstance(args[2], Tracked) else None
+    if tie is None or tie.dim is None or tie.source.shape != args[0].value.shape:
+        return False
+    return bool(tie.dim % tie.source.dim() == int(args[1]) % tie.source.dim())
 
 
 def _operands(arg: Any) -> list[Any]:
@@ -284,6 +304,7 @@ _RULES: Mapping[str, Rule] = {
         ),
         _resampled,
     ),
+    "grid_sampler_2d": _grid_sampled, "grid_sampler_3d": _grid_sampled,
     "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
@@ -332,8 +353,10 @@ def _bounded_by(value: Tensor, probes: list[Tensor], dtype: DType) -> Tracked:
         largest = value.to(torch.float64).abs().max() if value.numel() else torch.zeros(())
         return Tracked(value, torch.zeros_like(changed), changed * (largest + 1), dtype)
     wide = value.to(torch.float64)
-    moved = torch.stack([(p.to(torch.float64) - wide).abs().nan_to_num(0.0, 0.0) for p in probes]).amax(0)
-    spread = moved.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
+    # An infinity or a NaN that one has and another has not is nothing to hold a kernel to.
+    moved = torch.stack([deviation(wide, probe).nan_to_num(torch.inf, torch.inf) for probe in probes]).amax(0)
+    known = torch.where(torch.isfinite(moved), moved, 0.0)
+    spread = known.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
     shared = PROBE_SAFETY * torch.maximum(moved, spread)
     own = 8 * accumulate_unit(dtype) * wide.abs().nan_to_num(0.0, 0.0)
     return rounded(wide, own, (torch.zeros_like(shared), shared), dtype)

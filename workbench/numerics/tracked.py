@@ -9,6 +9,7 @@ First-order running error analysis after Higham, "Accuracy and Stability of Nume
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,6 +24,10 @@ TINY = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-24, "bf16": 2.0**-126}
 """Results below this may be flushed to zero, or lose all their digits."""
 EXACT_INTEGERS = {"f64": 2.0**53, "f32": 2.0**24, "f16": 2.0**11, "bf16": 2.0**8}
 """Integers up to here are represented exactly, and so is every sum of them that stays below."""
+
+
+Span = tuple[float, float]
+ANYWHERE: Span = (-math.inf, math.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +80,8 @@ class Tracked:
     tie: Tie | None = None
     step: Step | None = None
     """None where both sides are alike."""
+    span: Span = ANYWHERE
+    """The least and the most that any honest element can be, whatever its error (spans.py)."""
 
     @property
     def down(self) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from workbench.errors import ProblemError
 from workbench.gpu.library_calls import aligned
 from workbench.model import Case, Crossed, Difference, DType, Problem, TensorMeta, WorstEntry
-from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound
+from workbench.numerics.bounds import DIFFER, RMS_FLOOR, OutputBound, in_expected_order
 from workbench.numerics.compare import compare
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.inputs import draw, draw_on
@@ -234,8 +234,9 @@ class Expectations:
                 if self._as_reference(tensors, outputs, part) or self._near(tensors, outputs, part, usual):
                     continue
                 limits = self._bounds_of(prepared, cut, part)
-            for number, (output, limit) in enumerate(zip(outputs, limits, strict=True)):
-                one = compare(output[part], limit, number)
+            cut_out = in_expected_order([output[part] for output in outputs], limits)
+            for number, (output, limit) in enumerate(zip(cut_out, limits, strict=True)):
+                one = compare(output, limit, number)
                 found[number] = merged(found[number], one, part, cut.size)
         return tuple(found)
 
@@ -395,7 +396,7 @@ def _shifted(entry: WorstEntry, rows: int) -> WorstEntry:
 
 
 def _paired(outputs: tuple[Tensor, ...], prepared: Prepared) -> zip[tuple[Tensor, OutputBound]]:
-    return zip(outputs, prepared.bounds, strict=True)
+    return zip(in_expected_order(outputs, prepared.bounds), prepared.bounds, strict=True)
 
 
 def _marks_of(bounds: tuple[OutputBound, ...]) -> tuple[int, ...]:

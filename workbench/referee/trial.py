@@ -37,7 +37,7 @@ from workbench.model import (
     Suspect,
     TimedOut,
 )
-from workbench.numerics.bounds import OutputBound
+from workbench.numerics.bounds import OutputBound, in_expected_order
 from workbench.numerics.compare import compare
 from workbench.problem.reference import Reference
 from workbench.referee import matrix
@@ -389,7 +389,9 @@ def told_of_order(failed: Outcome, order: BlockOrder) -> Outcome:
 def _differences(execution: Execution, limits: tuple[OutputBound, ...]) -> tuple[Difference, ...]:
     return tuple(
         compare(got, limit, number)
-        for number, (got, limit) in enumerate(zip(execution.outputs, limits, strict=False))
+        for number, (got, limit) in enumerate(
+            zip(in_expected_order(execution.outputs, limits), limits, strict=False)
+        )
     )
 
 

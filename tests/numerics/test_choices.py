@@ -1,0 +1,110 @@
+"""Which chosen elements are in doubt, and what doubt makes of what is put to their places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import known_ops as ops
+import torch
+from torch import Tensor
+
+from workbench.model import Graph, OpNode, OutputSpec, Ref
+from workbench.numerics import choices, reductions
+from workbench.numerics.running import Running
+from workbench.numerics.tracked import Tracked, exact
+
+
+def test_a_masked_score_is_no_doubt_about_the_maximum_of_the_others() -> None:
+    """Scores of -3e38 are off by 1e31 each; the largest of a row is not."""
+    scores = exact(torch.tensor([[-3e38, 1.0, 2.0]]), "f32")
+    doubtful = replace(scores, shared=torch.tensor([[1e31, 1e-6, 1e-7]], dtype=torch.float64))
+    largest = reductions.extremum(torch.ops.aten.amax.default, doubtful, 1, False, "f32")
+    assert 0 < largest.error.item() < 2e-7
+    values, _ = choices.selected(torch.ops.aten.max.dim, doubtful, [1], {}, "f32")
+    assert 0 < values.error.item() < 2e-7
+
+
+def test_the_place_of_a_value_among_its_like_is_in_doubt() -> None:
+    """What uses an index further on may be given that of any value that is as good."""
+    scores = exact(torch.tensor([[1.0, 3.0, 2.99, 7.0], [1.0, 3.0, 5.0, 7.0]]), "f32")
+    doubtful = replace(scores, shared=torch.full((2, 4), 0.1, dtype=torch.float64))
+    for op, args, unsure in (
+        (torch.ops.aten.max.dim, [1], [False, False]),
+        (torch.ops.aten.min.dim, [1, True], [[False], [False]]),
+        (torch.ops.aten.kthvalue.default, [2, 1], [True, False]),
+        (torch.ops.aten.topk.default, [2, 1], [[False, True], [False, False]]),
+    ):
+        _, places = choices.selected(op, doubtful, args, {}, "f32")
+        assert (places.error > 0).tolist() == unsure
+        assert places.error.max() in (0.0, 4.0)
+
+
+def test_in_no_order_only_what_was_not_chosen_leaves_doubt() -> None:
+    """The two largest are as good as one another and both chosen; of the next two, one is."""
+    scores = exact(torch.tensor([[7.0, 1.0, 7.05, 3.0], [7.0, 1.0, 3.05, 3.0]]), "f32")
+    doubtful = replace(scores, shared=torch.full((2, 4), 0.1, dtype=torch.float64))
+    _, places = choices.selected(torch.ops.aten.topk.default, doubtful, [2, 1, True, False], {}, "f32")
+    unsure = places.error > 0
+    assert not bool(unsure[0].any())
+    assert unsure[1].tolist() == [place != 0 for place in places.value[1].tolist()]
+
+
+def put(x: Tensor, largest: int | None) -> Tracked:
+    """Numbers of their ranks put to the places of a sort of x / 3, or ones to those of its largest."""
+    outs = (OutputSpec(dtype="f32", dims=()), OutputSpec(dtype="i64", dims=()))
+    way = ("aten.sort.default", ()) if largest is None else ("aten.topk.default", (largest,))
+    nodes = (
+        ops.node("third", "aten.div.Tensor", ops.ref("x"), 3.0),
+        OpNode(name="found", op=way[0], args=(ops.ref("third"), *way[1]), outs=outs),
+        ops.node("none", "aten.full.default", tuple(x.shape), 0.0),
+        ops.node("ranks", "aten.arange.start_step", 1, x.numel() + 1),
+        ops.node("rows", "aten.view.default", ops.ref("ranks"), tuple(x.shape)),
+        ops.node("y", "aten.scatter.src", ops.ref("none"), 1, Ref(ref="found", item=1), ops.ref("rows"))
+        if largest is None
+        else ops.node("y", "aten.scatter.value", ops.ref("none"), 1, Ref(ref="found", item=1), 1.0),
+    )
+    running = Running(sizes={})
+    (made,) = running.outputs(Graph(nodes=nodes, outputs=(ops.ref("y"),)), {"x": x})
+    assert running.unknown == []
+    return made
+
+
+def near(value: float) -> float:
+    return value * (1 + 2.0**-22)
+
+
+def test_ranks_of_what_is_nearly_as_good_may_be_one_anothers() -> None:
+    made = put(torch.tensor([[5.0, 1.0, near(5.0), 9.0]]), None)
+    assert made.value.tolist() == [[2.0, 1.0, 3.0, 4.0]]
+    assert made.error.tolist() == [[1.0, 0.0, 1.0, 0.0]]
+
+
+def test_of_a_choice_what_was_not_chosen_may_be() -> None:
+    made = put(torch.tensor([[5.0, 1.0, near(5.0), 9.0], [5.0, 1.0, 2.0, near(5.0)]]), 2)
+    assert made.value.tolist() == [[0.0, 0.0, 1.0, 1.0], [1.0, 0.0, 0.0, 1.0]]
+    assert made.error.tolist()[0] == [1.0, 0.0, 1.0, 0.0]
+    assert not any(made.error.tolist()[1][1:3]), "both of a pair were chosen"
+
+
+def test_a_sort_leaves_equals_as_they_are_and_a_choice_does_not() -> None:
+    x = exact(torch.tensor([[1.0, 1.0, 2.0]]), "f32")
+    before = torch.zeros(1, 3, dtype=torch.float64)
+    _, order = choices.selected(torch.ops.aten.sort.default, x, [], {}, "f32")
+    ranks = exact(torch.tensor([[1.0, 2.0, 3.0]]), "f32")
+    assert not bool(choices.exchanged(ranks, before, order, 1).error.any())
+    _, places = choices.selected(torch.ops.aten.topk.default, x, [2], {}, "f32")
+    mask = exact(before.scatter(1, places.value, 1.0), "f32")
+    assert choices.exchanged(mask, before, places, 1).error.tolist() == [[1.0, 1.0, 0.0]]
+
+
+def test_an_index_in_doubt_leaves_the_others_of_a_gather_their_bound() -> None:
+    outs = (OutputSpec(dtype="f32", dims=()), OutputSpec(dtype="i64", dims=()))
+    nodes = (
+        ops.node("third", "aten.div.Tensor", ops.ref("x"), 3.0),
+        OpNode(name="top", op="aten.topk.default", args=(ops.ref("third"), 1), outs=outs),
+        ops.node("y", "aten.gather.default", ops.ref("w"), 1, Ref(ref="top", item=1)),
+    )
+    x = torch.tensor([[1.0, near(1.0), 0.0], [1.0, 0.0, 2.0]])
+    graph, w = Graph(nodes=nodes, outputs=(ops.ref("y"),)), torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    (made,) = Running(sizes={}).outputs(graph, {"x": x, "w": w})
+    assert made.error.flatten().tolist() == [5.0, 0.0]

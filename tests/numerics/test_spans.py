@@ -1,0 +1,109 @@
+"""Ends that no honest value lies beyond, and bounds that know them."""
+
+from __future__ import annotations
+
+import math
+
+import known_ops as ops
+import pytest
+import torch
+from torch import Tensor
+
+from workbench.model import Arg, Graph, OpNode
+from workbench.numerics.compare import compare
+from workbench.numerics.running import Running
+from workbench.numerics.tracked import ANYWHERE, Span
+
+X = ops.ref("x")
+
+
+def span(*nodes: OpNode) -> Span:
+    graph = Graph(nodes=nodes, outputs=(ops.ref(nodes[-1].name),))
+    (made,) = Running(sizes={}).outputs(graph, {"x": torch.randn(4, 6)})
+    assert bool((made.value >= made.span[0]).all()) and bool((made.value <= made.span[1]).all())
+    return made.span
+
+
+def after(op: str, *args: Arg, before: str = "sigmoid") -> Span:
+    return span(ops.node("p", f"aten.{before}.default", X), ops.node("y", op, *args))
+
+
+P = ops.ref("p")
+
+
+@pytest.mark.parametrize(
+    ("found", "least", "most"),
+    [
+        (after("aten.neg.default", P), -1.0, 0.0),
+        (after("aten.sub.Tensor", 1, P), 0.0, 1.0),
+        (after("aten.mul.Tensor", P, P), 0.0, 1.0),
+        (after("aten.mul.Tensor", P, -3.0, before="tanh"), -3.0, 3.0),
+        (after("aten.add.Tensor", P, 1e-8), 1e-8, 1.0),
+        (after("aten.log.default", P), -math.inf, 0.0),
+        (after("aten.add.Tensor", P, X), -math.inf, math.inf),
+        (after("aten.mul.Tensor", P, X), -math.inf, math.inf),
+        (after("aten.div.Tensor", P, P, before="exp"), 0.0, math.inf),
+        (after("aten.div.Tensor", 1.0, P, before="exp"), -math.inf, math.inf),
+        (after("aten.sum.dim_IntList", P, (1,)), 0.0, math.inf),
+        (after("aten.mean.dim", P, (1,), before="tanh"), -math.inf, math.inf),
+        (after("aten.amax.default", P, (1,), True), 0.0, 1.0),
+        (after("aten.permute.default", P, (1, 0)), 0.0, 1.0),
+        (after("aten.cat.default", (P, X)), -math.inf, math.inf),
+        (after("aten.constant_pad_nd.default", P, (1, 1), 7.0), -math.inf, math.inf),
+        (after("aten.clamp.default", P, 0.25), 0.25, 1.0),
+    ],
+)
+def test_ends_of_what_is_made_of_a_sigmoid_and_the_like(found: Span, least: float, most: float) -> None:
+    for one, end in zip(found, (least, most), strict=True):
+        assert one == end or abs(one - end) < (1e-3 * abs(end) if 0 < end < 1e-6 else 2e-6)
+
+
+def test_what_was_given_has_no_ends() -> None:
+    assert span(ops.node("y", "aten.add.Tensor", X, 1.0)) == ANYWHERE
+
+
+def focal(eps: float = 1e-8, rows: int = 400) -> ops.Op:
+    """log(1 - sigmoid + eps), as a detector's costs have it."""
+
+    def call(x: Tensor) -> Tensor:
+        return (1 - x.sigmoid() + eps).log()
+
+    return ops.make(
+        call,
+        {"x": (rows,)},
+        (
+            ops.node("p", "aten.sigmoid.default", X),
+            ops.node("rest", "aten.sub.Tensor", 1, P),
+            ops.node("more", "aten.add.Tensor", ops.ref("rest"), eps),
+            ops.node("y", "aten.log.default", ops.ref("more")),
+        ),
+    )
+
+
+def test_a_sigmoid_that_rounding_makes_one_leaves_the_rest_nothing() -> None:
+    """Its logarithm is that of 1e-8, far below what the ends of the error said, one of which is no number."""
+    op, x = focal(), torch.linspace(10.0, 20.0, 400)
+    bound = op.bound({"x": x})
+    assert bound.basis == "running error of the graph"
+    off = 2.0**-23
+    for moved in (-off, 0.0, off):
+        p = (x.sigmoid() + moved).clamp(0, 1)
+        assert compare((1 - p + 1e-8).log(), bound).max_ratio <= 1
+    for wrong in ((1 - x.sigmoid()).log(), (1 - x.sigmoid() + 1e-10).log(), torch.full_like(x, torch.nan)):
+        assert compare(wrong, bound).max_ratio > 1
+    assert compare(op.call(x) * 1.01, bound).max_ratio > 1
+
+
+def test_where_there_may_be_nothing_the_other_end_of_a_logarithm_speaks_for_both() -> None:
+    """A softmax's share times its logarithm is asked for where the share may be nothing; as is log(1 - p)."""
+    op, x = focal(0.0), torch.tensor([2.0, 5.0, 15.3])
+    bound = op.bound({"x": x})
+    assert bool((bound.allowed < 5).all()) and float(bound.allowed[2]) > 1
+    nodes = (
+        ops.node("p", "aten.exp.default", X),
+        ops.node("log", "aten.log.default", P),
+        ops.node("y", "aten.mul.Tensor", P, ops.ref("log")),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("y"),))
+    (made,) = Running(sizes={}).outputs(graph, {"x": torch.tensor([-2.0, -88.0, -95.0])})
+    assert bool((made.error < 1e-5).all())

@@ -1,0 +1,135 @@
+"""Operations that choose elements by their size, ``argmax``, ``topk``, ``sort``, and what is put to their
+places.
+
+Owns which choices are in doubt: elements that differ by less than their errors may change places. Never
+decides whether an index is right, which compare.py does, nor in which order several come (order.py).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import DType
+from workbench.numerics.reductions import order_error
+from workbench.numerics.tracked import Tie, Tracked, deviation
+
+
+def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
+    """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
+    index = op(x.value, dim, keepdim)
+    tie = Tie(index=index, source=x.value, error=x.error, dim=dim)
+    zero = torch.zeros(index.shape, dtype=torch.float64)
+    return Tracked(index, zero, _ambiguity(x, dim, index, keepdim), "i64", tie=tie)
+
+
+def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Tensor:
+    """Nonzero where another index could have won, for operations that use the index further on."""
+    source = x.value.reshape(-1) if dim is None else x.value
+    axis = 0 if dim is None else dim
+    if source.dim() == 0 or source.shape[axis] < 2:
+        return torch.zeros(index.shape, dtype=torch.float64)
+    error = x.error.reshape(source.shape)
+    picked = index.reshape(()) if dim is None else index
+    kept = picked if keepdim and dim is not None else picked.unsqueeze(axis)
+    best = source.gather(axis, kept)
+    close = ((source - best).abs() <= error + error.gather(axis, kept)).sum(axis, keepdim=keepdim)
+    return torch.where(close > 1, float(source.shape[axis]), 0.0).reshape(index.shape).to(torch.float64)
+
+
+def selected(
+    op: Any, x: Tracked, args: list[Any], kwargs: dict[str, Any], dtype: DType
+) -> tuple[Tracked, Tracked]:
+    """``max.dim``, ``min.dim``, ``topk``, ``sort``, ``kthvalue``: values and their indices."""
+    values, indices = op(x.value, *args, **kwargs)
+    dim = _selection_dim(op, args, kwargs)
+    if x.value.dim() == 0:
+        return Tracked(values, x.independent, x.shared, dtype), exact_index(indices)
+    worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
+    tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
+    zero = torch.zeros_like(worst)
+    return (
+        Tracked(values, zero, worst, dtype),
+        Tracked(
+            indices, zero, _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs)), "i64", tie=tie
+        ),
+    )
+
+
+def _ambiguous_places(x: Tracked, dim: int, indices: Tensor, in_order: bool) -> Tensor:
+    """The same for any number of picked elements: in order, one may change places with its neighbours; in no
+    order, with what was not picked."""
+    size = x.value.shape[dim]
+    if size < 2:
+        return torch.zeros(indices.shape, dtype=torch.float64)
+    order, group = _as_good(x.value, x.error, dim)
+    kept = indices if indices.dim() == x.value.dim() else indices.unsqueeze(dim)
+    apart = torch.ones_like(order)
+    if not in_order:
+        apart = torch.zeros_like(order).scatter(dim, kept, 1).gather(dim, order)
+    how = "sum" if in_order else "amin"
+    found = torch.zeros_like(order).scatter_reduce(dim, group, apart, how, include_self=False)
+    alone = found.gather(dim, group) == 1
+    unsure = torch.zeros_like(alone).scatter(dim, order, ~alone)
+    return torch.where(unsure.gather(dim, kept), float(size), 0.0).reshape(indices.shape)
+
+
+def _as_good(source: Tensor, error: Tensor, dim: int, equals: bool = True) -> tuple[Tensor, Tensor]:
+    """The order of a sort, and in that order a number for each run of elements of which every one may change
+    places with the next; without ``equals``, those that are equal for sure keep their order."""
+    ordered, order = source.to(torch.float64).sort(dim=dim, stable=True)
+    last = source.shape[dim] - 1
+    before, later = ordered.narrow(dim, 0, last), ordered.narrow(dim, 1, last)
+    off = error.gather(dim, order)
+    off = off.narrow(dim, 0, last) + off.narrow(dim, 1, last)
+    same = (later == before) | (later.isnan() & before.isnan())  # infinities are, and have no difference
+    close = (same & (equals | (off > 0))) | ((later - before <= off) & ~same)
+    first = torch.zeros_like(order.narrow(dim, 0, 1))
+    return order, torch.cat((first, (~close).to(torch.int64).cumsum(dim)), dim)
+
+
+def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Tracked:
+    """What was scattered to the places of a sort or a choice, ``before`` being there.
+
+    Elements of the source that are as good as one another may have one another's, or what was there before
+    where not all were chosen. A sort leaves equal ones as they were, on every device of torch's.
+    """
+    tie, size = places.tie, made.value.shape[dim]
+    if tie is None or size < 2:
+        return made
+    some = places.value.shape[dim] < size
+    order, group = _as_good(tie.source, tie.error, dim, equals=some)
+    values, earlier = (one.to(torch.float64).gather(dim, order) for one in (made.value, before))
+    off = torch.zeros_like(values)
+    for most in ("amax", "amin"):
+        ends = torch.zeros_like(values).scatter_reduce(dim, group, values, most, include_self=False)
+        off = torch.maximum(off, deviation(values, ends.gather(dim, group)))
+    if some:
+        alone = (
+            torch.zeros_like(order).scatter_add(dim, group, torch.ones_like(order)).gather(dim, group) == 1
+        )
+        off = torch.where(alone, off, torch.maximum(off, deviation(values, earlier)))
+    off = torch.zeros_like(off).scatter(dim, order, off.nan_to_num(torch.inf, torch.inf))
+    return replace(made, shared=made.shared + off)
+
+
+def exact_index(indices: Tensor) -> Tracked:
+    """An index that cannot be ambiguous."""
+    zero = torch.zeros(indices.shape, dtype=torch.float64)
+    return Tracked(indices, zero, zero, "i64")
+
+
+def _in_order(op: Any, args: list[Any], kwargs: dict[str, Any]) -> bool:
+    """False where ``topk`` may give what it found in any order."""
+    return ".topk" not in str(op) or bool(args[3] if len(args) > 3 else kwargs.get("sorted", True))
+
+
+def _selection_dim(op: Any, args: list[Any], kwargs: dict[str, Any]) -> int:
+    name = str(op).split(".")[1]
+    position = 0 if name in ("max", "min", "sort") else 1
+    if "dim" in kwargs:
+        return int(kwargs["dim"])
+    return int(args[position]) if len(args) > position else -1

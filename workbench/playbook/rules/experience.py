@@ -181,7 +181,7 @@ def reordered(
 
     What this search has found itself counts before what is remembered of others, and steers whether or not
     memory does. A choice that brought nothing here waits for those that nobody has tried, whatever is
-    predicted of it: of twenty changes of a softmax's kernel, half were such choices on the next parent.
+    predicted of it: of the last six changes in a search for a softmax, five were such choices once more.
     """
     ways = {
         (one.technique, one.value): (one, "seen before", _TRUST if memory.steers else 0.0)

@@ -14,7 +14,7 @@ from workbench.playbook.ir.expr import Load
 from workbench.playbook.ir.program import Store
 from workbench.playbook.ir.sizes import ONE, ZERO, Size
 from workbench.playbook.ir.views import View, split
-from workbench.playbook.schedules.fitting import RowShape, lanes_of, rows_of_lane
+from workbench.playbook.schedules.fitting import RowShape, lanes_of, lie_at_odd_places, rows_of_lane
 from workbench.playbook.schedules.schedule import Schedule, Team
 
 A_REQUEST = 4.0
@@ -143,7 +143,7 @@ def rows_abreast(schedule: Schedule, shape: RowShape, sizes: Mapping[str, int]) 
     if schedule.team == "thread":
         return schedule.threads
     most = rows_of_lane(schedule, shape)
-    runs = [size.at(sizes) for size in shape.beside]
+    runs = [size.at(sizes) for size in shape.beside if not lie_at_odd_places(shape, (sizes,))]
     return _LANES * next((one for one in (most, most // 2) if one and not any(r % one for r in runs)), 1)
 
 

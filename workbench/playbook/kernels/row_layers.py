@@ -11,6 +11,7 @@ from dataclasses import replace
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.analysis.row_shapes import scheduled_shape
 from workbench.playbook.ir.program import Kernel
+from workbench.playbook.kernels.abreast_apart import abreast_apart
 from workbench.playbook.kernels.abreast_kernel import AbreastKernel
 from workbench.playbook.kernels.abreast_vectors import abreast_vectors
 from workbench.playbook.kernels.cluster_rows import cluster_kernel
@@ -27,6 +28,7 @@ from workbench.playbook.schedules.fitting import (
     clustered_part,
     for_declared,
     kept_part,
+    lie_at_odd_places,
     prefetch_from,
 )
 from workbench.playbook.schedules.schedule import SHORT_ROW, Schedule, split_from
@@ -128,5 +130,8 @@ def any_row_kernel(site: Site, kernel: Kernel, name: str) -> KernelText:
     site.macros.name(kernel.stores[0].columns, "COLS")
     site.macros.name(kernel.stores[0].rows, "ROWS")
     shape = scheduled_shape(RowSpace(site.program.pool, kernel), kernel, site.schedule)
-    vectors = abreast_vectors(site, kernel, name) if shape.beside else None
-    return vectors or AbreastKernel(site, kernel, name).text()
+    if not shape.beside:
+        return AbreastKernel(site, kernel, name).text()
+    at_odd_places = lie_at_odd_places(shape, site.cases[: site.declared])
+    several = (abreast_apart if at_odd_places else abreast_vectors)(site, kernel, name)
+    return several or AbreastKernel(site, kernel, name).text()

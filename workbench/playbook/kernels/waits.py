@@ -30,6 +30,8 @@ class Waits:
     width: int = 1
     """Columns that move together; with ``rows_each``, rows of a lane."""
     rows_each: bool = False
+    templated: bool = True
+    """With ``rows_each``: the kernel is compiled for the rows that it is called for, and no others."""
     most: int = 0
     """Values that a thread keeps, where that is not ``most_kept``."""
     edges: dict[str, str] = field(default_factory=dict)
@@ -61,8 +63,9 @@ class Waits:
         step = " * ".join(part for part in (share, "VEC" if self.vector else "") if part)
         kept = f"({columns} + {step} - 1) / {f'({step})' if ' ' in step else step}" if step else columns
         # A kernel that is no template is compiled for every size, also those whose rows another kernel takes.
-        bound = f" < {self.most or MOST_KEPT} ? {kept} : {self.most or MOST_KEPT}"
-        bound = "" if self.vector or self.rows_each else bound
+        most = self.most or MOST_KEPT // (self.width if self.rows_each else 1)
+        bound = f" < {most} ? {kept} : {most}"
+        bound = "" if self.vector or (self.rows_each and self.templated) else bound
         count = f"constexpr int KEPT = {kept}{bound};"
         width = "[VEC]" if self.vector or self.rows_each else ""
         lines = ["// The row waits in registers between the passes: memory is read once.", count]

@@ -202,8 +202,13 @@ def lanes_of(schedule: Schedule) -> int:
 
 
 def rows_of_lane(schedule: Schedule, shape: RowShape) -> int:
-    """Neighbouring rows that a thread has: a vector of them, where they lie so."""
+    """Rows that a thread has: a vector of neighbours, where they lie so, or as many with others between."""
     return schedule.width if schedule.team == "bundle" and shape.beside else 1
+
+
+def lie_at_odd_places(shape: RowShape, cases: Cases) -> bool:
+    """True where rows that lie side by side begin between vectors, in some case."""
+    return any(size.at(case) % 2 for size in shape.beside for case in cases)
 
 
 def prefetch_from(shape: RowShape) -> int:

@@ -108,7 +108,11 @@ def test_long_columns_are_walked_down_together() -> None:
         best = max(seed_vectors(problem, H100), key=lambda seed: seed.predicted_factor)
         assert dict(best.vector)["threads_per_row"] == "bundle"
         source = generate(problem, best.vector).kernel.source
+        assert "#pragma unroll 1\n    for (int col = group; col < end; col += GROUPS)" in source
+        alone = (*best.vector, ("vector_width", "1"))
+        source = generate(problem, alone).kernel.source
         assert "#pragma unroll 4\n    for (int col = group; col < end; col += GROUPS)" in source
+        assert predicted_factor(problem, alone, best.vector, H100) > 1.01
 
 
 def test_rows_too_long_for_the_registers_are_read_again() -> None:
@@ -174,6 +178,61 @@ def test_vectors_of_neighbouring_rows() -> None:
     assert plan_of(source, tensors).instances[0][0] == "op<8>"
     odd = {name: tensor[..., :37].contiguous() for name, tensor in tensors.items()}
     assert plan_of(source, odd).instances[0][0] == "op<1>"
+
+
+def moments(t: Tensors) -> tuple[torch.Tensor, torch.Tensor]:
+    return t["x"].var(1), t["x"].float().mean(1)
+
+
+def looked_up(t: Tensors) -> torch.Tensor:
+    return F.cross_entropy(t["x"], t["at"], reduction="none")
+
+
+APART: dict[str, tuple[Call, Tensors]] = {
+    "kept": (over_channels, {"x": torch.randn(3, 37, 23)}),
+    "summed": (lambda t: t["x"].sum(1), {"x": torch.randn(3, 70, 23)}),
+    "compared": (lambda t: t["x"].argmax(1), {"x": torch.randn(3, 70, 23).round()}),
+    "moments": (moments, {"x": torch.randn(2, 45, 67).half()}),
+    "two": (
+        two_types,
+        {"x": torch.randn(3, 30, 41).half(), "y": torch.randn(3, 30, 41), "w": torch.randn(30)},
+    ),
+    "looked_up": (looked_up, {"x": torch.randn(5, 11, 29), "at": torch.randint(11, (5, 29))}),
+}
+
+
+@pytest.mark.many(6)
+@pytest.mark.parametrize(
+    ("name", "how"),
+    crossed(APART, [("registers", "4"), ("reread", "2"), ("registers", "2"), ("reread", "4")]),
+)
+def test_rows_that_begin_between_vectors(name: str, how: tuple[str, str]) -> None:
+    """Each lane has several, 32 apart: of them some lie in the next image, some behind the last."""
+    (call, tensors), (cache, width) = APART[name], how
+    vector = (*BUNDLE, ("row_cache", cache), ("stores", "streamed"), ("vector_width", width))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    assert f"constexpr int VEC = {width}, GROUPS = THREADS / 32;" in source
+    for options in (Options(case="races", races=True), Options(case="reverse", reverse=True)):
+        done = run(call, tensors, vector, options)
+        assert not done.report.hazards, done.report.hazards[0].message
+        for got, want in zip(done.outputs, reference(call, tensors), strict=True):
+            _compare(got, want)
+
+
+def test_several_rows_a_lane_only_where_lines_begin_anywhere() -> None:
+    vector = (*BUNDLE, ("vector_width", "4"))
+    for width, apart in ((4096, False), (4098, False), (4095, True)):
+        x = torch.empty(8, 300, width, device="meta")
+        problem = problem_of(lambda t: t["x"].sum(1), {"x": x}, cases=({"s0": 8, "s1": 300, "s2": width},))
+        assert ("row[k] = first + 32 * k" in generate(problem, vector).kernel.source) == apart
+
+
+def test_few_rows_are_not_had_by_fewer_blocks() -> None:
+    """Images of 7 x 7: 98 blocks of 256 threads take 135 us on an H100, 392 take 58."""
+    x = torch.empty(256, 2048, 49, device="meta")
+    problem = problem_of(lambda t: t["x"].sum(1), {"x": x}, varying=False)
+    one, four = ((*BUNDLE, ("vector_width", width)) for width in ("1", "4"))
+    assert predicted_factor(problem, four, one, H100) > 2
 
 
 def test_as_many_rows_a_lane_as_registers_hold() -> None:

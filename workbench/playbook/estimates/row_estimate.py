@@ -34,6 +34,7 @@ from workbench.playbook.schedules.fitting import (
     for_declared,
     goes_ahead,
     lanes_of,
+    lie_at_odd_places,
     most_columns,
     most_of_piece,
     shares_warps,
@@ -118,6 +119,8 @@ def row_time(asked: Asked, kernel: Kernel) -> Estimate:
     us = asked_early_us(found.us, rows, target) if fit.early else found.us
     if pieces == 1:
         us *= reach.strayed(shape, fit, asked.sizes, found.dram_bytes, target)
+    elif fit.team == "thread":
+        us *= reach.strayed_in_pieces(shape, asked.sizes, found.dram_bytes, target)
     return replace(found, us=us * _AHEAD if fit.prefetch else us)
 
 
@@ -172,8 +175,11 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
     passes = passes_of(space, kernel, schedule.single_pass)
     rows, lanes = asked.at(space.rows), lanes_of(schedule)
     abreast = bundle_of(rows, schedule.width, schedule.bundle_lanes) if schedule.bundle else 1
+    apart = False
     if schedule.team == "bundle":
-        abreast = reach.rows_abreast(schedule, scheduled_shape(space, kernel, asked.schedule), asked.sizes)
+        shape = scheduled_shape(space, kernel, asked.schedule)
+        abreast = reach.rows_abreast(schedule, shape, asked.sizes)
+        apart = lie_at_odd_places(shape, [asked.sizes])
     if shares_warps(schedule):
         abreast = LANES // lanes
     if abreast > 1:
@@ -188,7 +194,7 @@ def _crew(asked: Asked, kernel: Kernel, schedule: Schedule, pieces: int) -> Crew
     # A cluster's blocks, and those that take rows in turns, keep all of their pieces.
     if keeps and pieces > 1 and schedule.join_grid and not schedule.prefetch:
         held = share_held(schedule.threads, slots, asked.at(space.columns) / pieces)
-    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, slots, held)
+    return Crew(space, tuple(passes), schedule, teams, lanes, pieces, abreast, waits, slots, held, apart)
 
 
 @lru_cache(maxsize=1024)

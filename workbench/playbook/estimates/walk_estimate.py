@@ -59,6 +59,8 @@ class Crew:
     """Values of a column that are kept."""
     held: float
     """Part of those that there is room for; the rest is read again, from L2."""
+    apart: bool = False
+    """Rows lie side by side in no vectors: a lane reads several, element by element."""
 
     @property
     def keeps(self) -> bool:
@@ -219,7 +221,9 @@ def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> in
     deep = steps_ahead(schedule, step, way.width, entered, in_turn)
     if not asked.as_written:
         deep = max(1, min(deep, _AHEAD // max(1, len(crew.space.column_loads(step.roots)))))
-    return min(deep, _ABREAST * schedule.items) if schedule.team == "bundle" else deep
+    if schedule.team != "bundle":
+        return deep
+    return min(deep, max(1, _ABREAST // way.width if crew.apart else _ABREAST) * schedule.items)
 
 
 def _known(crew: Crew, number: int) -> set[int]:

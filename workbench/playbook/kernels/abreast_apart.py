@@ -1,4 +1,4 @@
-"""Rows that lie side by side where no vector of them does: a lane has VEC rows, each 32 behind the one before.
+"""Rows that lie side by side, where no vector of them does: a lane has VEC rows, 32 places apart.
 
 Owns the layout of matrices whose lines begin anywhere (4095 columns, images of 7 x 7): a warp asks for VEC
 times 32 neighbours, one load of 128 bytes after the other, where a row a lane would ask for the first of them
@@ -35,8 +35,8 @@ class _ApartTeam(AbreastTeam):
     def prologue(self) -> list[str]:
         """How the block is divided."""
         return [
-            "// 32 * VEC rows that lie side by side a block, every 32nd a lane's: a warp reads a column of all of",
-            "// them, and warps take turns at the columns.",
+            "// 32 * VEC rows that lie side by side a block, every 32nd a lane's: a warp reads a column of",
+            "// all of them, and warps take turns at the columns.",
             f"constexpr int VEC = {self.rows}, GROUPS = THREADS / 32;",
             "const int group = threadIdx.x / 32;",
             "const int first = blockIdx.x * 32 * VEC + int(threadIdx.x) % 32;",

@@ -24,7 +24,7 @@ from workbench.playbook.analysis.placement import (
 )
 from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
-from workbench.playbook.graph.rewrites import LOWERED, ROW_STEPS
+from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
 from workbench.playbook.ir.expr import Apply, Expr, Load, Pool, Reduction, leaves, walk
@@ -58,6 +58,7 @@ from workbench.playbook.lowering import (
     adaptive,
     bit_casts,
     depthwise,
+    joint_rows,
     long_sums,
     movement,
     pieces,
@@ -623,6 +624,10 @@ def _program(lowering: Lowering) -> Program:
     steps = grouped(lowering.operations, fuse)
     if fuse:
         steps = with_tails(lowering.pool, absorbed(lowering.pool, steps), outputs)
+        if any(joint_rows.can_be_apart(lowering, step) for step in steps):
+            lowering.applied.add(JOINT_ROWS)
+        if JOINT_ROWS in lowering.without:
+            steps = joint_rows.apart(lowering, steps)
     stems = tuple(lowering.stems.items())
     made = (lowering.buffers, steps, outputs, lowering.pool, lowering.sizes, stems)
     if fuse:

@@ -51,6 +51,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("row_steps", "off"): "Make each result of all that its steps read",
     ("wider_rows", "on"): "Reduce parts of rows along the whole rows",
     ("wider_rows", "off"): "Reduce parts of rows as rows of their own",
+    ("joint_rows", "on"): "Statistics of a row and its elements in one kernel",
+    ("joint_rows", "off"): "Statistics of a row in a kernel of their own",
     ("steps_by", "block"): "A block waits between steps of its rows",
     ("steps_by", "warp"): "A warp has rows of its own, step by step",
     ("row_sums", "apart"): "Sums of one row in kernels and threads of their own",

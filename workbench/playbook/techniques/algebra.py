@@ -319,11 +319,11 @@ ALGEBRA = (
         "memory",
         "the time of the launch that writes, against a copy of as many bytes; launches",
         "Softmax of a row needs its maximum and its sum before the first element: in one kernel the row may "
-        "wait on the chip in between, and memory is read once. A row of gigabytes waits nowhere. Its elements "
-        "are read again in any case, and a kernel of their own, which reads the statistic as one number, is "
-        "then as fast as a copy: blocks of a few thousand elements begin in the order of memory, one where "
-        "another ends. As many blocks as the card holds, which go over a row of gigabytes side by side, drift "
-        "apart and read and write in thousands of places. Rows that fit on the chip lose by it: they are read "
-        "twice.",
+        "wait on the chip in between, and memory is read once. A row of gigabytes waits nowhere. Its "
+        "elements are read again in any case, and a kernel of their own, which reads the statistic as one "
+        "number, is then as fast as a copy: blocks of a few thousand elements begin in the order of memory, "
+        "one where another ends. As many blocks as the card holds, which go over a row of gigabytes side by "
+        "side, drift apart and read and write in thousands of places. Rows that fit on the chip lose by it: "
+        "they are read twice.",
     ),
 )

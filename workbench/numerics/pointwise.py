@@ -140,9 +140,12 @@ def pointwise(
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
     ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
+    numbers = _numbers_for(inexact)
     for operand in inexact:
+        beside = {key: one for key, one in numbers.items() if key != id(operand)}
         moved = [
-            without_poles(run({id(operand): end}), value, end, operand.span) for end in ends[id(operand)]
+            without_poles(run({**beside, id(operand): end}), value, end, operand.span)
+            for end in ends[id(operand)]
         ]
         part, common = _passed_on(operand, value, moved)
         independent, shared = independent + part, shared + common
@@ -194,6 +197,17 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
     share = share.expand(value.shape)
     independent = torch.where(share > 0, total * share, 0.0)
     return independent, torch.where(share < 1, total * (1 - share), 0.0)
+
+
+def _numbers_for(operands: list[Tracked]) -> dict[int, Tensor]:
+    """Of operands with a NaN that might as well be a number: one with a number there. Beside another such NaN
+    an operand would seem not to matter, wherever it lies."""
+    found = {}
+    for one in operands:
+        anything = one.error.isinf() & one.value.isnan()
+        if bool(anything.any()):
+            found[id(one)] = torch.where(anything, 1.0, one.value)
+    return found
 
 
 def _may_be_anything(operand: Tracked) -> Tensor:

@@ -204,8 +204,8 @@ def _numbers_for(operands: list[Tracked]) -> dict[int, Tensor]:
     an operand would seem not to matter, wherever it lies."""
     found = {}
     for one in operands:
-        anything = one.error.isinf() & one.value.isnan()
-        if bool(anything.any()):
+        unsure = one.error.isinf()
+        if bool(unsure.any()) and bool((anything := unsure & one.value.isnan()).any()):
             found[id(one)] = torch.where(anything, 1.0, one.value)
     return found
 
@@ -226,8 +226,9 @@ def _moved(operand: Tracked, error: Tensor, sign: float) -> Tensor:
         far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
-    anything = error.isinf() & ~torch.isfinite(value)
-    moved = torch.where(anything, sign * LARGEST["f32"], value + sign * error)
+    moved, unsure = value + sign * error, error.isinf()
+    if bool(unsure.any()):
+        moved = torch.where(unsure & ~torch.isfinite(value), sign * LARGEST["f32"], moved)
     return moved if operand.span == ANYWHERE else moved.clamp(*operand.span)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import known_ops as ops
 import pytest
@@ -11,8 +12,9 @@ from torch import Tensor
 
 from workbench.model import Arg, Graph, OpNode
 from workbench.numerics.compare import compare
+from workbench.numerics.pointwise import pointwise
 from workbench.numerics.running import Running
-from workbench.numerics.tracked import ANYWHERE, Span
+from workbench.numerics.tracked import ANYWHERE, Span, Tracked, exact
 
 X = ops.ref("x")
 
@@ -107,3 +109,31 @@ def test_where_there_may_be_nothing_the_other_end_of_a_logarithm_speaks_for_both
     graph = Graph(nodes=nodes, outputs=(ops.ref("y"),))
     (made,) = Running(sizes={}).outputs(graph, {"x": torch.tensor([-2.0, -88.0, -95.0])})
     assert bool((made.error < 1e-5).all())
+
+
+def test_a_share_that_rounding_makes_nothing_may_meet_an_infinity() -> None:
+    """An infinite price times a share of 1e-20: infinite in float64, NaN where the share has become zero."""
+    nodes = (
+        ops.node("e", "aten.erf.default", X),
+        ops.node("a", "aten.add.Tensor", ops.ref("e"), 1.0),
+        ops.node("y", "aten.mul.Tensor", ops.ref("a"), ops.ref("z")),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("y"),))
+    x = torch.tensor([0.5, -5.5], dtype=torch.float64)
+    (made,) = Running(sizes={}).outputs(graph, {"x": x, "z": torch.full((2,), torch.inf)})
+    assert made.value.isinf().all() and made.error.tolist() == [0.0, torch.inf]
+
+
+def test_two_values_that_may_be_anything_make_a_third() -> None:
+    """NaN less NaN, where rounding decides whether each is one: moved alone, neither seems to matter."""
+    unsure = Tracked(
+        torch.tensor([torch.nan, 1.0], dtype=torch.float64),
+        torch.zeros(2, dtype=torch.float64),
+        torch.tensor([torch.inf, 0.0], dtype=torch.float64),
+        "f32",
+    )
+    sure = exact(torch.tensor([torch.nan, torch.nan], dtype=torch.float64), "f32")
+    other = replace(unsure, value=unsure.value.clone())
+    op = torch.ops.aten.sub.Tensor
+    assert pointwise("sub", op, [unsure, other], {}, "f32").error[0].isinf()
+    assert pointwise("sub", op, [unsure, sure], {}, "f32").error.tolist() == [0.0, 0.0]

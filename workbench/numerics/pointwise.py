@@ -140,9 +140,12 @@ def pointwise(
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
     below, above = torch.zeros_like(independent), torch.zeros_like(independent)
     ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
+    numbers = _numbers_for(inexact)
     for operand in inexact:
+        beside = {key: one for key, one in numbers.items() if key != id(operand)}
         moved = [
-            without_poles(run({id(operand): end}), value, end, operand.span) for end in ends[id(operand)]
+            without_poles(run({**beside, id(operand): end}), value, end, operand.span)
+            for end in ends[id(operand)]
         ]
         part, common = _passed_on(operand, value, moved)
         independent, shared = independent + part, shared + common
@@ -196,6 +199,17 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
     return independent, torch.where(share < 1, total * (1 - share), 0.0)
 
 
+def _numbers_for(operands: list[Tracked]) -> dict[int, Tensor]:
+    """Of operands with a NaN that might as well be a number: one with a number there. Beside another such NaN
+    an operand would seem not to matter, wherever it lies."""
+    found = {}
+    for one in operands:
+        unsure = one.error.isinf()
+        if bool(unsure.any()) and bool((anything := unsure & one.value.isnan()).any()):
+            found[id(one)] = torch.where(anything, 1.0, one.value)
+    return found
+
+
 def _may_be_anything(operand: Tracked) -> Tensor:
     """A whole number, and an infinity or a NaN that might as well be a number: an infinite element that is
     read with a weight of next to nothing, a product of one with a zero that rounding made."""
@@ -212,8 +226,9 @@ def _moved(operand: Tracked, error: Tensor, sign: float) -> Tensor:
         far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
-    anything = error.isinf() & ~torch.isfinite(value)
-    moved = torch.where(anything, sign * LARGEST["f32"], value + sign * error)
+    moved, unsure = value + sign * error, error.isinf()
+    if bool(unsure.any()):
+        moved = torch.where(unsure & ~torch.isfinite(value), sign * LARGEST["f32"], moved)
     return moved if operand.span == ANYWHERE else moved.clamp(*operand.span)
 
 

@@ -82,8 +82,11 @@ def without_poles(moved: Tensor, value: Tensor, end: Tensor, span: Span) -> Tens
     least, most = span
     if not (math.isfinite(least) or math.isfinite(most)) or not moved.dtype.is_floating_point:
         return moved
+    poles = moved.isinf()
+    if not bool(poles.any()):
+        return moved
     at_end = ((end == least) | (end == most)).expand(moved.shape)
-    return torch.where(at_end & moved.isinf() & torch.isfinite(value), torch.nan, moved)
+    return torch.where(at_end & poles & torch.isfinite(value), torch.nan, moved)
 
 
 def of_sum(span: Span) -> Span:

@@ -74,7 +74,7 @@ def test_offered_where_rows_are_few_and_hold_a_gigabyte() -> None:
 
 
 def test_predicted_to_be_as_fast_as_a_copy() -> None:
-    """112x64x512x512: 7380 us on an H100, 7723 with both in kernels that share the row; torch.compile 7546."""
+    """112x64x512x512: 7380 us on an H100, 7723 side by side; torch.compile 7546."""
     x = torch.empty(112, 64, 512, 512, device="meta")
     problem = problem_of(scaled, {"x": x}, varying=False)
     shared = (("grid_split", "on"), ("split_join", "launch"), ("vector_width", "4"))

@@ -12,6 +12,8 @@ from workbench.model import Arg, Graph
 from workbench.numerics.bounds import OutputBound
 from workbench.numerics.compare import compare
 from workbench.numerics.running import Running
+from workbench.numerics.sampling import grid_sampled
+from workbench.numerics.tracked import exact
 
 WIDTH, HEIGHT = 768, 5
 NAN, INF = torch.nan, torch.inf
@@ -71,6 +73,22 @@ def test_beside_an_infinity_a_place_on_an_element_may_read_anything(wild: float,
     other = right.clone()
     other[0, 0, 0, 300] = 0.5
     assert compare(other, bound).max_ratio > 1, "what lies on it has to read it"
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_of_two_infinities_side_by_side_nothing_may_be_read(axes: int, align: bool) -> None:
+    """A place on one of them: nothing times the other is NaN. Between them, both are infinite."""
+    op = getattr(torch.ops.aten, f"grid_sampler_{axes}d").default
+    image = torch.zeros((1, 1) + (1,) * (axes - 1) + (9,))
+    image[..., 3:5] = -INF
+    image[..., 7] = INF
+    pixels = torch.tensor([1.0, 2.5, 3.0, 3.5, 4.0, 7.0])
+    across = 2 * pixels / 8 - 1 if align else (2 * pixels + 1) / 9 - 1
+    grid = torch.zeros(1, *(1,) * (axes - 1), len(pixels), axes)
+    grid[..., 0] = across
+    found = grid_sampled(op, exact(image, "f32"), exact(grid, "f32"), (0, 0, align), "f32")
+    assert found.error.isinf().flatten().tolist() == [False, False, True, False, True, False]
 
 
 @pytest.mark.parametrize("mode", ["bilinear", "nearest"])

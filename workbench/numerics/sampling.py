@@ -14,12 +14,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import conv2d, conv3d
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit
 from workbench.numerics.reductions import sum_rounding
 from workbench.numerics.tracked import Tracked, deviation, rounded
 
+NEAREST = 1
+"""Torch's number of a mode."""
 PLACE = 8.0
 """Of 1 + |place| in units: three roundings on the way to pixels, and half as much again for reflections."""
 AN_ELEMENT = 0.5
@@ -46,6 +49,10 @@ def grid_sampled(op: Any, x: Tracked, grid: Tracked, how: tuple[Any, ...], dtype
     # A NaN beside a number, and nothing times an error without bound: either may be anything.
     shared, passed_on = (one.nan_to_num(torch.inf, torch.inf) for one in (shared, passed_on))
     shared = shared + _anywhere(x, grid, own).unsqueeze(1)
+    if how[0] != NEAREST and bool(values.isinf().any()):
+        shared = torch.where(
+            value.isinf() & _may_be_nothing_of_one(op, values, grid, own, how), torch.inf, shared
+        )
     terms = 2 ** places.shape[-1]
     weighing = sum_rounding(value, read(values.square(), places), terms, dtype)
     return rounded(value, weighing, (torch.zeros_like(value), shared + passed_on), dtype)
@@ -56,6 +63,35 @@ def _corners(places: Tensor, down: Tensor, up: Tensor) -> Iterator[Tensor]:
     for ends in product((-1, 1), repeat=places.shape[-1]):
         is_up = torch.tensor(ends, device=places.device) > 0
         yield places + torch.where(is_up, up, -down)
+
+
+def _may_be_nothing_of_one(
+    op: Any, values: Tensor, grid: Tracked, own: Tensor, how: tuple[Any, ...]
+) -> Tensor:
+    """Where one of several infinities may have no weight at all: a place on an element, along some axis.
+
+    Nothing of an infinity is NaN. Moved a little, the place reads some of both, which is as infinite as one
+    of them alone.
+    """
+    places = grid.value.to(torch.float64)
+    sizes = torch.tensor(tuple(reversed(values.shape[2:])), dtype=torch.float64, device=places.device)
+    pixels = (places + 1) / 2 * (sizes - 1) if how[2] else ((places + 1) * sizes - 1) / 2
+    on = (pixels - pixels.round()).abs() <= (grid.error + own) * sizes / 2
+    found = torch.zeros(1, dtype=torch.bool, device=places.device)
+    for axis in range(places.shape[-1]):
+        others: Tensor = op(_off_along(values.isinf(), -1 - axis), places, NEAREST, *how[1:])
+        found = found | ((others > 0) & on[..., axis].unsqueeze(1))
+    return found
+
+
+def _off_along(wild: Tensor, dim: int) -> Tensor:
+    """How many neighbours of each are ``wild``, corners too, but for those at its place along ``dim``."""
+    axes = wild.dim() - 2
+    weights = torch.ones((1, 1) + (3,) * axes, dtype=torch.float64, device=wild.device)
+    weights.narrow(dim, 1, 1).zero_()
+    images = wild.to(torch.float64).reshape(-1, 1, *wild.shape[2:])
+    found: Tensor = (conv2d if axes == 2 else conv3d)(images, weights, padding=1)
+    return found.reshape(wild.shape)
 
 
 def _anywhere(x: Tracked, grid: Tracked, own: Tensor) -> Tensor:

@@ -185,6 +185,26 @@ def test_losses_and_norms_break_down(call: Callable[[Tensors], Tensor]) -> None:
     assert not [op for op in ops(traced.graph) if any(word in op for word in whole)]
 
 
+@pytest.mark.parametrize("p", [1.0, 2.0, 3.0])
+def test_distances_are_sums_along_a_row(p: float) -> None:
+    """Costs of 4800 boxes and 256 others take 1.6 ms of an H100 with the library's kernel."""
+    x, y = torch.randn(3, 1, 5, 4), torch.randn(2, 7, 4)
+    x[0, 0, 0, 0], y[1, 3, 2] = torch.inf, torch.nan
+    far = lambda t: torch.cdist(t["x"], t["y"], p, "donot_use_mm_for_euclid_dist")  # noqa: E731
+    traced = trace(far, {"x": x, "y": y}, varying=False)
+    assert not [op for op in ops(traced.graph) if "cdist" in op]
+    (got,) = Running(sizes={}).outputs(traced.graph, {"x": x, "y": y})
+    wanted = torch.cdist(x.double(), y.double(), p, "donot_use_mm_for_euclid_dist")
+    assert torch.allclose(got.value, wanted, rtol=1e-12, equal_nan=True)
+
+
+@pytest.mark.parametrize("p", [0.0, float("inf")])
+def test_counts_and_largest_differences_stay_whole(p: float) -> None:
+    tensors = {"x": torch.randn(5, 4), "y": torch.randn(7, 4)}
+    traced = trace(lambda t: torch.cdist(t["x"], t["y"], p), tensors, varying=False)
+    assert [node.op for node in traced.graph.nodes] == ["aten._cdist_forward.default"]
+
+
 @pytest.mark.parametrize("call", [torch.std, lambda x: torch.std_mean(x)[0]])
 def test_a_deviation_of_16_bit_values_is_rounded_once(call: Callable[[Tensor], Tensor]) -> None:
     x = 1000 * torch.randn(64, generator=torch.Generator().manual_seed(1)).half()

@@ -101,6 +101,7 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.angle.default: _angle,
         aten.roll.default: _roll,
         aten.lerp.Scalar: _lerp,
+        aten._cdist_forward.default: _distances,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.scatter_reduce.two: _scatter_reduce,
@@ -123,6 +124,20 @@ def _own() -> dict[Any, Callable[..., Any]]:
             x, dims, correction=correction
         ),
     }
+
+
+def _distances(x: Tensor, y: Tensor, p: float, compute_mode: int | None) -> Any:
+    """Of every point of (..., P, M) from every one of (..., R, M): (..., P, R).
+
+    Euclidean ones of many points torch has made a product of before it comes to this. Those that count how
+    many numbers differ, with p = 0, and largest differences, where NaN is lost on the way, stay whole.
+    """
+    if p == 0 or math.isinf(p):
+        return NotImplemented
+    apart = (x.unsqueeze(-2) - y.unsqueeze(-3)).abs()
+    if p == 2:
+        return apart.square().sum(-1).sqrt()
+    return apart.sum(-1) if p == 1 else apart.pow(p).sum(-1).pow(1 / p)
 
 
 def _lerp(start: Tensor, end: Tensor, weight: float) -> Tensor:

@@ -226,3 +226,16 @@ def test_a_product_that_is_only_summed_may_be_rewritten_away() -> None:
     assert least_flops(scaled, scaled.cases[0]) == 0
     curved = product(("exp", (Ref(ref="m"),), (SIZE, SIZE)), ("sum", (Ref(ref="exp"), (1,)), (SIZE,)))
     assert least_flops(curved, curved.cases[0]) > 0
+
+
+def test_distances_that_torch_gives_a_block_each_take_as_long_as_their_blocks() -> None:
+    """4800 boxes and 256 others: 1565 us on an H100, all but some 20 us of them for the distances."""
+    read, results = 4 * (4800 * 4 + 256 * 4), 4800 * 256
+    op = EagerOp(
+        op="aten._cdist_forward.default",
+        read_bytes=read,
+        written_bytes=4 * results,
+        elements=results,
+        tensors_read=2,
+    )
+    assert 1400 < eager_us(H100, (op,)) < 1600

@@ -60,11 +60,13 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _row(base: str, args: tuple[Any, ...]) -> int:
-    """Length of the rows a normalising operation works on, each with a block of its own."""
-    if base not in ROW_OPS or not args[0].dim():
+    """Length of the rows an operation works on that gives each a block of its own."""
+    if (base not in ROW_OPS and base != "topk") or not args[0].dim():
         return 0
     x = args[0]
     match base:
+        case "topk":
+            return int(x.shape[args[2] if len(args) > 2 else -1])
         case "_softmax" | "_log_softmax":
             return int(x.shape[args[1]])
         case "native_layer_norm":

@@ -11,6 +11,7 @@ from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem,
 from workbench.playbook.graph.activations import activation_in_product
 from workbench.playbook.graph.attention_rewrite import attention, shared_heads
 from workbench.playbook.graph.constant_places import constant_places
+from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.known_largest import known_largest
@@ -44,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     "nested_sums": nested_sums,
     "separate_counts": separate_counts,
     "known_largest": known_largest,
+    "few_largest": few_largest,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 _ALWAYS: tuple[Rule, ...] = (one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
@@ -60,7 +62,9 @@ LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 """All of them."""
-ONLY_FUSED = frozenset(["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms"])
+ONLY_FUSED = frozenset(
+    ["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms", "few_largest"]
+)
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 
 MAY_COST = frozenset(
@@ -70,6 +74,7 @@ MAY_COST = frozenset(
         "turned_product",
         "shared_heads",
         "activation_in_product",
+        "few_largest",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

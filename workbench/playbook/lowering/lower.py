@@ -24,6 +24,7 @@ from workbench.playbook.analysis.placement import (
 )
 from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
+from workbench.playbook.graph.few_largest import RESULTS
 from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
@@ -428,6 +429,9 @@ class Lowering:
     def _node(self, node: OpNode) -> None:
         if is_pointwise(node):
             self._pointwise(node)
+        elif node.op == RESULTS:
+            for item, made in enumerate(node.args):
+                self.keep_view(node, self.value(made), item)
         elif not any(kind.lower(self, node) for kind in _KINDS):
             self._library(node)
 

@@ -216,6 +216,18 @@ ALGEBRA = (
         "a sigmoid, a conversion to fewer digits. Rounding keeps the order too.",
     ),
     _rewrite(
+        "few_largest",
+        "the few largest elements, one maximum after the other",
+        "memory",
+        "launches; whether the row waits in registers between the maxima",
+        "A router sends each token to its 8 best experts of 256. The library's topk sorts or counts the bits "
+        "of a row in memory, in launches of its own, and what the row is made of has to be written for it. "
+        "But 8 maxima are 8 reductions, and a row that waits in a warp's registers is reduced in no time. "
+        "The number that is compared has the element's bits above and its place below, turned so that the "
+        "first of equals wins: one maximum finds both. What was found is left out by its place. Rows that do "
+        "not fit on the chip are read once for every maximum; there the library's way may be the better one.",
+    ),
+    _rewrite(
         TAKEN_OUT,
         "statistics taken out of sums",
         "memory",

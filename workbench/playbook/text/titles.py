@@ -29,6 +29,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("short_axis", "off"): "Store sums of a few elements",
     ("constant_places", "on"): "Take slices where elements are looked up at known places",
     ("constant_places", "off"): "Look elements up at computed places",
+    ("few_largest", "on"): "Find the few largest one after the other",
+    ("few_largest", "off"): "Leave the few largest to the library",
     ("few_terms", "on"): "Write out reductions of few terms",
     ("few_terms", "off"): "Reduce few terms in a loop",
     ("nested_sums", "on"): "Make one sum of sums of weighted sums",

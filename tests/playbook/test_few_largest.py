@@ -41,6 +41,8 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
     "halves": (lambda t: torch.topk(t["x"], 2), {"x": awkward(6, 50).half()}),
     "along columns": (lambda t: torch.topk(t["x"], 3, dim=1), {"x": torch.randn(3, 17, 21)}),
     "values alone": (lambda t: torch.topk(t["x"], 2)[0].sum(-1), {"x": torch.randn(6, 70)}),
+    "smallest": (lambda t: torch.topk(t["x"], 3, largest=False), {"x": awkward(9, 37)}),
+    "all, the smallest first": (lambda t: torch.topk(t["x"], 4, 1, False), {"x": awkward(5, 4)}),
     "one": (lambda t: torch.topk(t["x"], 1, sorted=False), {"x": awkward(7, 33)}),
 }
 VECTORS: list[Vector] = [
@@ -89,8 +91,7 @@ def test_a_router_leaves_nothing_to_the_library() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        lambda t: torch.topk(t["x"], 11),
-        lambda t: torch.topk(t["x"], 2, largest=False),
+        lambda t: torch.topk(t["x"], 17),
         lambda t: torch.topk(t["x"].to(torch.int32), 2),
         lambda t: torch.topk(t["x"].double(), 2),
     ],

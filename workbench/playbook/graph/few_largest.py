@@ -1,7 +1,7 @@
-"""The few largest elements of a row, one maximum after the other: ``topk`` with a small k as reductions.
+"""The few largest elements of a row, or smallest, one after the other: ``topk`` with a small k as reductions.
 
 Owns how an element and its place become one whole number, so that a maximum finds both: the bits of a float,
-turned so that they are in its order, above the place, turned so that the first of equals is the largest. What
+turned so that they are in its order, above the place, turned so that the first of equals wins. What
 has been found is left out by its place, not by its size: a kernel that computes a row anew in each pass may
 round it another way, and finds no element twice. rewrites.py has the rule's name.
 """
@@ -14,11 +14,12 @@ from workbench.playbook.ir.operations import is_float
 
 RESULTS = "workbench.results"
 """A node with several results, each of which another node makes."""
-MOST = 10
+MOST = 16
 """Elements that are found so: a pass over the row for each (a guess)."""
 _PLACES = 2**31 - 1
 """All bits of an int32 but the sign."""
-_LEAST = -(2**63)
+_BEHIND = {True: -(2**63), False: 2**63 - 1}
+"""The word of what has been found, of the largest and of the smallest."""
 
 
 def few_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
@@ -29,13 +30,13 @@ def few_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
     count = _argument(node, named, 1, "k", None)
     largest = _argument(node, named, 3, "largest", True)
     spec = edit.spec(node.args[0])
-    if not isinstance(count, int) or not 1 <= count <= MOST or not largest:
+    if not isinstance(count, int) or not 1 <= count <= MOST or not isinstance(largest, bool):
         return None
     if not is_float(spec.dtype) or spec.dtype == "f64" or not spec.dims:
         return None
     axis = _argument(node, named, 2, "dim", -1)
     assert isinstance(axis, int)
-    values, places = _Search(edit, node.args[0], axis % len(spec.dims)).found(count)
+    values, places = _Search(edit, node.args[0], axis % len(spec.dims), largest).found(count)
     return node.model_copy(update={"op": RESULTS, "args": (values, places), "kwargs": ()})
 
 
@@ -44,10 +45,11 @@ def _argument(node: OpNode, named: dict[str, Arg], position: int, name: str, def
 
 
 class _Search:
-    """Nodes that look for the largest elements of ``x`` along ``axis``."""
+    """Nodes that look for the largest elements of ``x`` along ``axis``, or the smallest."""
 
-    def __init__(self, edit: GraphEdit, x: Ref, axis: int) -> None:
+    def __init__(self, edit: GraphEdit, x: Ref, axis: int, largest: bool) -> None:
         self._edit = edit
+        self._largest = largest
         self._dtype = edit.spec(x).dtype
         self._dims = edit.spec(x).dims
         self._axis = axis
@@ -56,13 +58,14 @@ class _Search:
         self._words = self._with_places(x)
 
     def found(self, count: int) -> tuple[Ref, Ref]:
-        """Values and places, the largest first."""
+        """Values and places, the largest first, or the smallest."""
         words, places, taken = list[Ref](), list[Ref](), None
+        best = "amax.default" if self._largest else "amin.default"
         for _ in range(count):
             left = self._words if taken is None else self._without(taken)
-            words.append(self._add("amax.default", (left, (self._axis,), True), "i64", self._one_each))
+            words.append(self._add(best, (left, (self._axis,), True), "i64", self._one_each))
             low = self._add("bitwise_and.Scalar", (words[-1], 2**32 - 1), "i64", self._one_each)
-            places.append(self._add("sub.Tensor", (_PLACES, low), "i64", self._one_each))
+            places.append(self._first_wins(low))
             here = self._add("eq.Tensor", (self._places, places[-1]), "bool", self._dims)
             both = (taken, here)
             taken = here if taken is None else self._add("bitwise_or.Tensor", both, "bool", self._dims)
@@ -81,8 +84,14 @@ class _Search:
         bits = self._add("view.dtype", (x, "i32"), "i32", dims)
         high = self._edit.converted(self._turned(bits, dims), "i64")
         high = self._add("__lshift__.Scalar", (high, 32), "i64", dims)
-        low = self._add("sub.Tensor", (_PLACES, self._places), "i64", self._edit.spec(self._places).dims)
+        low = self._first_wins(self._places)
         return self._add("bitwise_or.Tensor", (high, low), "i64", dims)
+
+    def _first_wins(self, places: Ref) -> Ref:
+        """Places as a word has them, and back: of equal elements the first is sought."""
+        if not self._largest:
+            return places
+        return self._add("sub.Tensor", (_PLACES, places), "i64", self._edit.spec(places).dims)
 
     def _value(self, word: Ref) -> Ref:
         """The element of a word."""
@@ -98,7 +107,8 @@ class _Search:
         return self._add("where.self", (below, other, bits), "i32", dims)
 
     def _without(self, taken: Ref) -> Ref:
-        return self._add("where.self", (taken, self._number(_LEAST, "i64"), self._words), "i64", self._dims)
+        behind = self._number(_BEHIND[self._largest], "i64")
+        return self._add("where.self", (taken, behind, self._words), "i64", self._dims)
 
     # -------------------------------------------------------------------------------- nodes
 

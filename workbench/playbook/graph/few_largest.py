@@ -18,7 +18,7 @@ MOST = 16
 """Elements that are found so: a pass over the row for each (a guess)."""
 _PLACES = 2**31 - 1
 """All bits of an int32 but the sign."""
-_BEHIND = {True: -(2**63), False: 2**63 - 1}
+_BEHIND = {True: 1 - 2**63, False: 2**63 - 1}
 """The word of what has been found, of the largest and of the smallest."""
 
 

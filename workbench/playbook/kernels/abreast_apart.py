@@ -13,20 +13,25 @@ from dataclasses import dataclass, replace
 from workbench.playbook.ir.expr import Load
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.views import View
-from workbench.playbook.kernels.abreast_kernel import AbreastTeam
-from workbench.playbook.kernels.abreast_vectors import MOST_JOINED, AbreastVectors, VectorLoop, for_each
+from workbench.playbook.kernels.abreast_vectors import (
+    MOST_JOINED,
+    AbreastVectors,
+    VectorLoop,
+    VectorTeam,
+    for_each,
+)
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block
 from workbench.playbook.text.cuda_text import Text
 from workbench.playbook.text.indexing import index_text
 from workbench.playbook.text.scope import statement
 
 _AT_ONCE = 4
-"""Loads of a thread that are under way together. With eight, 3066 us instead of 2854: a warp that is ahead of
+"""Loads of a thread that are under way together. With eight, 3071 us instead of 2854: a warp that is ahead of
 the others reads where nobody else does."""
 
 
 @dataclass(frozen=True)
-class _ApartTeam(AbreastTeam):
+class _ApartTeam(VectorTeam):
     """The threads of a block that have one lane, and so its VEC rows."""
 
     rows: int = 1
@@ -41,19 +46,6 @@ class _ApartTeam(AbreastTeam):
             "const int group = threadIdx.x / 32;",
             "const int first = blockIdx.x * 32 * VEC + int(threadIdx.x) % 32;",
         ]
-
-    @property
-    def first_row(self) -> str:
-        """The first row of a lane, if there are so many."""
-        return "first"
-
-    def join(self, op: str, value: str) -> str:
-        """The results of a lane, known to each of its threads."""
-        return f"join_groups_each<{op}>({value})"
-
-    def helper(self, tree: bool) -> str:
-        """Helper function that ``join`` calls."""
-        return "join_groups_each"
 
     @property
     def leads(self) -> str:
@@ -116,17 +108,9 @@ class AbreastApart(AbreastVectors):
         return _ApartLoop(self, number, row_values)
 
     def _row_stores(self) -> list[str]:
-        stores = [store for store in self.kernel.stores if store.level == "row"]
-        if not stores:
+        lines = self._stored_rows()
+        if not lines:
             return []
-        for store in stores:
-            self._mean_of_moments(store.value)
-        self.rows.prepare(store.value for store in stores)
-        lines = []
-        for store in stores:
-            value = self.frame.stored(store.buffer, self.rows.text(store.value).code)
-            index = index_text(store.view, self.row_at, self.frame.macros)
-            lines.append(f"{self.frame.element(store.buffer, index)} = {value};")
         each = for_each(block(f"if ({self.has_row})", lines))
         return [*self._flush(), *block(f"if ({self.team.leads})", each)]
 

@@ -32,7 +32,7 @@ def for_each(lines: list[str]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class _VectorTeam(AbreastTeam):
+class VectorTeam(AbreastTeam):
     """The threads of a block that have one lane, and so its VEC rows."""
 
     @property
@@ -83,7 +83,7 @@ class AbreastVectors(AbreastKernel):
         super().__init__(site, kernel, name)
         self.frame.vector = True
         self.frame.divisors.add(self.space.rows)
-        self.team = _VectorTeam("bundle", site.schedule.threads)
+        self.team = VectorTeam("bundle", site.schedule.threads)
         self.joined_bytes = 0
         self.waits = replace(self.waits, rows_each=True)
         self.rows = self.each = _EachRow(self._row_leaf, self.frame)

@@ -450,18 +450,23 @@ class RowKernel:
         """Condition of the thread that stores a value a row."""
         return f"has_row && {self.team.leads}" if self._in_step else self.team.leads
 
-    def _row_stores(self) -> list[str]:
+    def _stored_rows(self) -> list[str]:
+        """What stores the values a row; what it is made of is left to be flushed."""
         stores = [store for store in self.kernel.stores if store.level == "row"]
-        if not stores:
-            return []
         for store in stores:
             self._mean_of_moments(store.value)
         self.rows.prepare(store.value for store in stores)
         lines = []
         for store in stores:
-            index = index_text(store.view, "row", self.frame.macros)
+            index = index_text(store.view, self.row_at, self.frame.macros)
             value = self.frame.stored(store.buffer, self.rows.text(store.value).code)
             lines.append(f"{self.frame.element(store.buffer, index)} = {value};")
+        return lines
+
+    def _row_stores(self) -> list[str]:
+        lines = self._stored_rows()
+        if not lines:
+            return []
         before = self._flush()
         if self.team.may_lack_row:
             return block(f"if ({self.leads})", [*before, *lines])

@@ -3,19 +3,24 @@
 Owns how an element and its place become one whole number, so that a maximum finds both: the bits of a float,
 turned so that they are in its order, above the place, turned so that the first of equals wins. What
 has been found is left out by its place, not by its size: a kernel that computes a row anew in each pass may
-round it another way, and finds no element twice. rewrites.py has the rule's name.
+round it another way, and finds no element twice. Of a long row's pieces each has its few largest, and the
+row's are among these: many blocks share a row, and none keeps more of it than its registers hold. rewrites.py
+has the rule's name.
 """
 
 from __future__ import annotations
 
-from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref, Sym
-from workbench.playbook.graph.graph_edit import GraphEdit
+from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref, Sym, size_of
+from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.ir.operations import is_float
 
 RESULTS = "workbench.results"
 """A node with several results, each of which another node makes."""
 MOST = 16
 """Elements that are found so: a pass over the row for each (a guess)."""
+PIECE, LONG = 2048, 4096
+"""Elements of a piece, and of the longest row that is not cut in pieces. Of rows of 50257 that blocks of 1024
+threads keep whole, ten maxima take an H100 138 us: 49 elements a thread, ten times written out."""
 _PLACES = 2**31 - 1
 """All bits of an int32 but the sign."""
 _BEHIND = {True: 1 - 2**63, False: 2**63 - 1}
@@ -36,7 +41,7 @@ def few_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return None
     axis = _argument(node, named, 2, "dim", -1)
     assert isinstance(axis, int)
-    values, places = _Search(edit, node.args[0], axis % len(spec.dims), largest).found(count)
+    values, places = _Search(edit, spec, axis % len(spec.dims), largest).found(node.args[0], count)
     return node.model_copy(update={"op": RESULTS, "args": (values, places), "kwargs": ()})
 
 
@@ -45,88 +50,131 @@ def _argument(node: OpNode, named: dict[str, Arg], position: int, name: str, def
 
 
 class _Search:
-    """Nodes that look for the largest elements of ``x`` along ``axis``, or the smallest."""
+    """Nodes that look for the largest elements along ``axis`` of a tensor, or the smallest."""
 
-    def __init__(self, edit: GraphEdit, x: Ref, axis: int, largest: bool) -> None:
+    def __init__(self, edit: GraphEdit, spec: OutputSpec, axis: int, largest: bool) -> None:
         self._edit = edit
-        self._largest = largest
-        self._dtype = edit.spec(x).dtype
-        self._dims = edit.spec(x).dims
+        self._dtype = spec.dtype
+        self._dims = spec.dims
         self._axis = axis
-        self._one_each = tuple(1 if at == axis else dim for at, dim in enumerate(self._dims))
-        self._places = self._counted()
-        self._words = self._with_places(x)
+        self._best = "amax.default" if largest else "amin.default"
+        self._largest = largest
+        self._behind = edit.scalar(_BEHIND[largest], "i64")
 
-    def found(self, count: int) -> tuple[Ref, Ref]:
+    def found(self, x: Ref, count: int) -> tuple[Ref, Ref]:
         """Values and places, the largest first, or the smallest."""
-        words, places, taken = list[Ref](), list[Ref](), None
-        best = "amax.default" if self._largest else "amin.default"
-        for _ in range(count):
-            left = self._words if taken is None else self._without(taken)
-            words.append(self._add(best, (left, (self._axis,), True), "i64", self._one_each))
-            low = self._add("bitwise_and.Scalar", (words[-1], 2**32 - 1), "i64", self._one_each)
-            places.append(self._first_wins(low))
-            here = self._add("eq.Tensor", (self._places, places[-1]), "bool", self._dims)
-            both = (taken, here)
-            taken = here if taken is None else self._add("bitwise_or.Tensor", both, "bool", self._dims)
-        dims = tuple(count if at == self._axis else dim for at, dim in enumerate(self._dims))
+        whole = self._dims[self._axis]
+        if self._fewest(whole) <= LONG:
+            words = self._by_place(x, self._counted(), self._axis, count)
+        else:
+            words = self._by_size(self._of_pieces(x, whole, count), count)
         values = tuple(self._value(word) for word in words)
-        return self._beside(values, self._dtype, dims), self._beside(tuple(places), "i64", dims)
+        places = tuple(self._edit.converted(self._place(word), "i64") for word in words)
+        return self._beside(values, self._axis), self._beside(places, self._axis)
+
+    def _of_pieces(self, x: Ref, whole: Dim, count: int) -> Ref:
+        """The words of a line's pieces, so many of each.
+
+        Behind its end a line goes on with its last element, at the last place: what has been found once is
+        left out there too.
+        """
+        pieces = -(-whole // PIECE) if isinstance(whole, int) else f"({whole}+{PIECE - 1})//{PIECE}"
+        end = pieces * PIECE if isinstance(pieces, int) else f"{PIECE}*({pieces})"
+        last: Arg = whole - 1 if isinstance(whole, int) else Sym(sym=f"({whole})-1")
+        before, behind = self._dims[: self._axis], self._dims[self._axis + 1 :]
+        line = self._add("arange.start_step", (0, *shape_of((end,))), (end,), "i32")
+        line = self._add("clamp.default", (line, None, last), (end,), "i32")
+        x = self._add("index_select.default", (x, self._axis, line), (*before, end, *behind), self._dtype)
+        x = self._edit.view(x, (*before, pieces, PIECE, *behind))
+        places = self._edit.view(line, (pieces, PIECE, *(1,) * len(behind)))
+        found = self._beside(self._by_place(x, places, self._axis + 1, count), self._axis + 1)
+        number = count * pieces if isinstance(pieces, int) else f"{count}*({pieces})"
+        return self._edit.view(found, (*before, number, *behind))
+
+    def _by_place(self, x: Ref, places: Ref, axis: int, count: int) -> tuple[Ref, ...]:
+        """The largest words along an axis; what has been found is left out by its place."""
+        words, taken = list[Ref](), None
+        line = left = self._with_places(x, places)
+        dims = self._edit.spec(line).dims
+        for _ in range(count):
+            words.append(self._maximum(left, axis))
+            here = self._add("eq.Tensor", (places, self._place(words[-1])), dims, "bool")
+            taken = here if taken is None else self._add("bitwise_or.Tensor", (taken, here), dims, "bool")
+            left = self._add("where.self", (taken, self._behind, line), dims)
+        return tuple(words)
+
+    def _by_size(self, line: Ref, count: int) -> tuple[Ref, ...]:
+        """The same of words that lie in memory: nothing rounds them, and a comparison leaves out all that went before."""
+        words, left = list[Ref](), line
+        dims = self._edit.spec(line).dims
+        for _ in range(count):
+            words.append(self._maximum(left, self._axis))
+            further = self._add("lt.Tensor" if self._largest else "gt.Tensor", (line, words[-1]), dims, "bool")
+            left = self._add("where.self", (further, line, self._behind), dims)
+        return tuple(words)
+
+    def _maximum(self, line: Ref, axis: int) -> Ref:
+        dims = self._edit.spec(line).dims
+        return self._add(self._best, (line, (axis,), True), (*dims[:axis], 1, *dims[axis + 1 :]))
 
     # -------------------------------------------------------------------------------- words
 
-    def _with_places(self, x: Ref) -> Ref:
+    def _with_places(self, x: Ref, places: Ref) -> Ref:
         """Every element above its place."""
-        dims = self._dims
+        dims = self._edit.spec(x).dims
         x = self._edit.converted(x, "f32")
-        is_nan = self._add("isnan.default", (x,), "bool", dims)
-        x = self._add("where.self", (is_nan, self._number(float("nan"), "f32"), x), "f32", dims)
-        bits = self._add("view.dtype", (x, "i32"), "i32", dims)
-        high = self._edit.converted(self._turned(bits, dims), "i64")
-        high = self._add("__lshift__.Scalar", (high, 32), "i64", dims)
-        low = self._first_wins(self._places)
-        return self._add("bitwise_or.Tensor", (high, low), "i64", dims)
+        is_nan = self._add("isnan.default", (x,), dims, "bool")
+        x = self._add("where.self", (is_nan, self._edit.scalar(float("nan"), "f32"), x), dims, "f32")
+        bits = self._add("view.dtype", (x, "i32"), dims, "i32")
+        high = self._add("__lshift__.Scalar", (self._edit.converted(self._turned(bits), "i64"), 32), dims)
+        low = self._edit.converted(self._first_wins(places), "i64")
+        return self._add("bitwise_or.Tensor", (high, low), dims)
+
+    def _place(self, word: Ref) -> Ref:
+        """The place of a word's element."""
+        low = self._add("bitwise_and.Scalar", (word, _PLACES), self._edit.spec(word).dims)
+        return self._first_wins(self._edit.converted(low, "i32"))
 
     def _first_wins(self, places: Ref) -> Ref:
         """Places as a word has them, and back: of equal elements the first is sought."""
         if not self._largest:
             return places
-        return self._add("sub.Tensor", (_PLACES, places), "i64", self._edit.spec(places).dims)
+        return self._add("sub.Tensor", (_PLACES, places), self._edit.spec(places).dims, "i32")
 
     def _value(self, word: Ref) -> Ref:
         """The element of a word."""
-        high = self._add("__rshift__.Scalar", (word, 32), "i64", self._one_each)
-        bits = self._turned(self._edit.converted(high, "i32"), self._one_each)
-        value = self._add("view.dtype", (bits, "f32"), "f32", self._one_each)
+        dims = self._edit.spec(word).dims
+        high = self._add("__rshift__.Scalar", (word, 32), dims)
+        value = self._add("view.dtype", (self._turned(self._edit.converted(high, "i32")), "f32"), dims, "f32")
         return self._edit.converted(value, self._dtype)
 
-    def _turned(self, bits: Ref, dims: tuple[Dim, ...]) -> Ref:
+    def _turned(self, bits: Ref) -> Ref:
         """Bits of a float as a whole number in the float's order, and back: below zero all but the sign."""
-        below = self._add("lt.Scalar", (bits, 0), "bool", dims)
-        other = self._add("bitwise_xor.Scalar", (bits, _PLACES), "i32", dims)
-        return self._add("where.self", (below, other, bits), "i32", dims)
-
-    def _without(self, taken: Ref) -> Ref:
-        behind = self._number(_BEHIND[self._largest], "i64")
-        return self._add("where.self", (taken, behind, self._words), "i64", self._dims)
+        dims = self._edit.spec(bits).dims
+        below = self._add("lt.Scalar", (bits, 0), dims, "bool")
+        other = self._add("bitwise_xor.Scalar", (bits, _PLACES), dims, "i32")
+        return self._add("where.self", (below, other, bits), dims, "i32")
 
     # -------------------------------------------------------------------------------- nodes
+
+    def _fewest(self, dim: Dim) -> int:
+        """The size in the case that has the least."""
+        return min(size_of(dim, sizes) for sizes in self._edit.cases)
 
     def _counted(self) -> Ref:
         """The places along the axis, ready to be broadcast."""
         size = self._dims[self._axis]
-        end: Arg = Sym(sym=size) if isinstance(size, str) else size
-        line = self._add("arange.start_step", (0, end), "i64", (size,))
+        line = self._add("arange.start_step", (0, *shape_of((size,))), (size,), "i32")
         behind = len(self._dims) - 1 - self._axis
         return line if not behind else self._edit.view(line, (size, *(1,) * behind))
 
-    def _beside(self, parts: tuple[Ref, ...], dtype: DType, dims: tuple[Dim, ...]) -> Ref:
-        return parts[0] if len(parts) == 1 else self._add("cat.default", (parts, self._axis), dtype, dims)
+    def _beside(self, parts: tuple[Ref, ...], axis: int) -> Ref:
+        if len(parts) == 1:
+            return parts[0]
+        spec = self._edit.spec(parts[0])
+        dims = (*spec.dims[:axis], len(parts), *spec.dims[axis + 1 :])
+        return self._add("cat.default", (parts, axis), dims, spec.dtype)
 
-    def _number(self, number: float, dtype: DType) -> Ref:
-        out = OutputSpec(dtype=dtype, dims=())
-        return self._edit.add("aten.scalar_tensor.default", (number,), out, kwargs=(("dtype", dtype),))
-
-    def _add(self, op: str, args: tuple[Arg, ...], dtype: DType, dims: tuple[Dim, ...]) -> Ref:
+    def _add(self, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...], dtype: DType = "i64") -> Ref:
         stem = op.partition(".")[0].strip("_")
         return self._edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=dims), stem)

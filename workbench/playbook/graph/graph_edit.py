@@ -112,6 +112,11 @@ class GraphEdit:
         out = OutputSpec(dtype=self.spec(ref).dtype, dims=dims)
         return self.add("aten.view.default", (ref, shape_of(dims)), out)
 
+    def scalar(self, number: float, dtype: DType) -> Ref:
+        """A tensor of one number, without dimensions."""
+        out = OutputSpec(dtype=dtype, dims=())
+        return self.add("aten.scalar_tensor.default", (number,), out, kwargs=(("dtype", dtype),))
+
     def converted(self, ref: Ref, dtype: DType) -> Ref:
         """The tensor in another type; itself where it has that type."""
         spec = self.spec(ref)

@@ -43,6 +43,11 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
     "values alone": (lambda t: torch.topk(t["x"], 2)[0].sum(-1), {"x": torch.randn(6, 70)}),
     "smallest": (lambda t: torch.topk(t["x"], 3, largest=False), {"x": awkward(9, 37)}),
     "all, the smallest first": (lambda t: torch.topk(t["x"], 4, 1, False), {"x": awkward(5, 4)}),
+    "of pieces": (lambda t: torch.topk(t["x"], 3), {"x": awkward(6, 4100)}),
+    "smallest of pieces, along columns": (
+        lambda t: torch.topk(t["x"], 4, dim=1, largest=False),
+        {"x": awkward(8, 4097).view(2, 4, 4097).transpose(1, 2)},
+    ),
     "one": (lambda t: torch.topk(t["x"], 1, sorted=False), {"x": awkward(7, 33)}),
 }
 VECTORS: list[Vector] = [
@@ -70,6 +75,34 @@ def test_right_places_of_right_values(name: str, vector: Vector) -> None:
         assert torch.equal(tensors["x"].gather(axis, found).nan_to_num(7e4), values.nan_to_num(7e4))
         ordered = found.sort(axis).values
         assert bool((ordered.diff(dim=axis) > 0).all()), "a place twice"
+
+
+def test_the_last_element_of_a_long_row_is_found_once() -> None:
+    """Behind the end of a row its last piece goes on with the last element."""
+    x = torch.arange(4500.0).repeat(2, 1)
+    x[1] = 7.0
+    source = generate(problem_of(lambda t: torch.topk(t["x"], 5), {"x": x}), VECTORS[0]).kernel.source
+    plan = plan_of(source, {"x": x})
+    done = execute(plan, build(source, plan.instances, "checked"), {"x": x}, Options(case="long"))
+    assert done.outputs[1].tolist() == [[4499, 4498, 4497, 4496, 4495], [0, 1, 2, 3, 4]]
+
+
+def test_many_blocks_share_a_long_row() -> None:
+    """Ten of 50257 by one block of 1024 threads take an H100 138 us: 64 rows leave half of it idle."""
+    x = torch.empty(64, 50257, device="meta")
+    problem = problem_of(lambda t: torch.topk(t["x"], 10), {"x": x}, varying=False)
+    best = max(seed_vectors(problem, H100, 6), key=lambda seed: seed.predicted_factor)
+    assert dict(best.vector)["few_largest"] == "on"
+    assert generate(problem, best.vector).note == "2 kernels"
+
+
+def test_what_waits_is_not_computed_again() -> None:
+    """Of what a pass keeps, the following ones have no line of how it was made."""
+    call: Call = lambda t: torch.topk(t["x"] / t["scale"][:, None], 3)  # noqa: E731
+    tensors = {"x": torch.randn(4, 300), "scale": torch.rand(4) + 1}
+    vector: Vector = (("row_cache", "registers"), ("threads_per_row", "warp"))
+    source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
+    assert source.count("const float ratio =") == 1
 
 
 def test_a_router_leaves_nothing_to_the_library() -> None:

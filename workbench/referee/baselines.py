@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value, base_name
+from workbench.problem.slow_calls import TAKEN_APART, TOPK, topk_us
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import (
     EXTERNAL,
@@ -70,14 +71,6 @@ _COMPOSED: Mapping[str, tuple[int, int]] = {
 """Further passes over the largest tensor and further launches of operations that are several kernels."""
 
 
-_BLOCK_A_RESULT_NS: Mapping[str, float] = {"_cdist_forward": 1.25}
-"""A result of operations that give each one a block of its own: a detector's costs, with distances of 4800
-boxes from 256 others and little else, take 1565 us on an H100 (2026-11-28-h100-off-grid-22.json)."""
-_BLOCK_A_ROW_NS: Mapping[str, float] = {"topk": 3.3}
-"""A row of those that give each row one: a router of 16384 tokens to 256 experts takes 668 us with three of
-them, 163840 rows in all, and some 120 without (the same receipt; the latter is reckoned)."""
-
-
 def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
     """Model eager PyTorch: one pass and one launch an operation."""
     return START_US + sum(_eager_op_us(target, op) + target.launch_us for op in operations)
@@ -86,10 +79,10 @@ def eager_us(target: Target, operations: tuple[EagerOp, ...]) -> float:
 def _eager_op_us(target: Target, op: EagerOp) -> float:
     unique = float(op.read_bytes + op.written_bytes)
     name = base_name(op.op)
-    if name in _BLOCK_A_RESULT_NS:
-        return library_us(target, unique, 0.0) + _BLOCK_A_RESULT_NS[name] * 1e-3 * op.written_bytes / 4
-    if name in _BLOCK_A_ROW_NS and op.row:
-        return library_us(target, unique, 0.0) + _BLOCK_A_ROW_NS[name] * 1e-3 * op.elements / op.row
+    if name in TAKEN_APART:
+        return library_us(target, unique, 0.0) + TAKEN_APART[name] * 1e-3 * op.written_bytes / 4
+    if name == TOPK and op.row:
+        return library_us(target, unique, 0.0) + topk_us(op.elements / op.row, op.row)
     if op.flops or name in EXTERNAL:
         return library_us(target, unique, op.flops)
     if name in _COMPOSED:
@@ -139,17 +132,22 @@ def library_us(target: Target, bytes_moved: float, operations: float) -> float:
 # ------------------------------------------------------------------------------------ torch.compile
 
 
-def compile_us(target: Target, problem: Problem, case: Case) -> float:
-    """Model torch.compile: every connected group of fusible nodes is one kernel, split where it must."""
+def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[EagerOp, ...] = ()) -> float:
+    """Model torch.compile: every connected group of fusible nodes is one kernel, split where it must.
+
+    ``operations`` are eager's, as far as they are known: some it leaves whole that the graph has taken apart.
+    """
     nodes = sized(problem, case)
-    time_us = 0.0
+    whole = [op for op in operations if base_name(op.op) in TAKEN_APART]
+    time_us = sum(_eager_op_us(target, op) + target.launch_us for op in whole)
     for one in nodes:
         if one.name in EXTERNAL:
             moved = sum(n for _, _, n in one.inputs) + one.written
-            operations = one.library_operations(problem.contract)
-            time_us += library_us(target, float(moved), operations) + target.launch_us
-            if one.name in _BLOCK_A_ROW_NS and isinstance(count := one.node.args[1], int):
-                time_us += _BLOCK_A_ROW_NS[one.name] * 1e-3 * math.prod(one.output) / count
+            replaced = one.library_operations(problem.contract)
+            time_us += library_us(target, float(moved), replaced) + target.launch_us
+            if one.name == TOPK and isinstance(count := one.node.args[1], int):
+                rows = math.prod(one.output) // count
+                time_us += topk_us(rows, one.elements // rows)
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
     return START_US + (time_us or target.launch_us)

@@ -23,6 +23,7 @@ from workbench.model import (
     fastest_over_fp32,
 )
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
+from workbench.problem.slow_calls import TOPK, topk_us
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
@@ -94,7 +95,7 @@ def case_time(
     least = least_flops(problem, case)
     floor = min(floor_us(target, least_moved(problem, case).total, least, problem.contract), time_us)
     # What is taken to be fast where nobody knows is not taken to be faster than light.
-    baselines = [(COMPILE, max(compile_us(target, problem, case), floor))]
+    baselines = [(COMPILE, max(compile_us(target, problem, case, eager), floor))]
     if eager:
         baselines.insert(0, (EAGER, max(eager_us(target, eager), floor)))
     return CaseTime(
@@ -160,7 +161,7 @@ def _parts(
                 yield _Part(us, target.launch_us, "memory", f"clears {_bytes(meta.nbytes)}")
             case Library() if base_name(step.op) not in FREE:
                 operations = _library_operations(plan, step, work.contract)
-                us = library_us(target, _library_bytes(plan, step), operations)
+                us = library_us(target, _library_bytes(plan, step), operations) + _beyond_bytes_us(plan, step)
                 yield _Part(us + target.launch_us, target.launch_us, "library", f"library {step.op}")
             case Launch():
                 share = shares.get(step, 0.0)
@@ -250,6 +251,18 @@ def _library_bytes(plan: Plan, step: Library) -> float:
     values = (*step.args, *(value for _, value in step.kwargs))
     read = sum(plan.meta_of(name).nbytes for name in dict.fromkeys(_buffers(values)))
     return float(read + sum(meta.nbytes for meta in step.metas))
+
+
+def _beyond_bytes_us(plan: Plan, step: Library) -> float:
+    """Of a call that waits for more than its bytes."""
+    if (
+        base_name(step.op) != TOPK
+        or not isinstance(step.args[1], int)
+        or not isinstance(step.args[0], BufferArg)
+    ):
+        return 0.0
+    rows = math.prod(step.metas[0].shape) / step.args[1]
+    return topk_us(rows, round(math.prod(plan.meta_of(step.args[0].buffer).shape) / rows))
 
 
 def _replaced_flops(plan: Plan, step: Library) -> float:

@@ -21,6 +21,7 @@ from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.packs import together_where
 from workbench.playbook.schedules.residency import resident
 from workbench.playbook.text.indexing import is_unit
+from workbench.problem.slow_calls import topk_us
 
 _SLICES = 112
 """Of L2, each of which is taken to join 16 bytes a clock. An assumption, fitted to one number: torch.compile
@@ -100,12 +101,6 @@ def _served_us(places_bytes: float, moved: float) -> float:
     return moved / (busy * _A_CLOCK * CLOCK_GHZ) * 1e-3
 
 
-A_ROW_OF_TOPK_NS = 3.3
-"""A row of a library's topk, which gives each a block of its own: eager's router of 16384 tokens to 256
-experts takes an H100 668 us with three of them, 163840 rows in all, and some 120 without
-(2026-11-28-h100-off-grid-22.json; the latter is reckoned)."""
-
-
 def library_us(asked: Asked, call: LibraryCall) -> float:
     """What such a call of the library takes beyond its bytes: to sort first, or for an atomic an element."""
     match call:
@@ -114,8 +109,11 @@ def library_us(asked: Asked, call: LibraryCall) -> float:
             return _SORTED_US + 1e6 * _SORTED_BYTES * max(indices, default=0) / asked.target.dram_bytes_per_s
         case LibraryCall(op="aten.scatter.src" | "aten.scatter.value"):
             return _PUT_US
-        case LibraryCall(op="aten.topk.default", args=(_, int() as count, *_), results=(values, *_)):
-            return A_ROW_OF_TOPK_NS * 1e-3 * asked.at(product(asked.program.buffers[values].shape)) / count
+        case LibraryCall(
+            op="aten.topk.default", args=(LibraryArgument() as x, int() as count, *_), results=(values, *_)
+        ):
+            rows = asked.at(product(asked.program.buffers[values].shape)) / count
+            return topk_us(rows, round(_elements(asked, x) / rows))
         case LibraryCall(
             op="aten.scatter_add.default" | "aten.scatter_reduce.two",
             args=(LibraryArgument() as into, _, LibraryArgument() as index, *_),

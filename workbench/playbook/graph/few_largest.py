@@ -104,12 +104,14 @@ class _Search:
         return tuple(words)
 
     def _by_size(self, line: Ref, count: int) -> tuple[Ref, ...]:
-        """The same of words that lie in memory: nothing rounds them, and a comparison leaves out all that went before."""
+        """The same of words in memory: nothing rounds them, and a comparison leaves out all that was found."""
         words, left = list[Ref](), line
         dims = self._edit.spec(line).dims
         for _ in range(count):
             words.append(self._maximum(left, self._axis))
-            further = self._add("lt.Tensor" if self._largest else "gt.Tensor", (line, words[-1]), dims, "bool")
+            further = self._add(
+                "lt.Tensor" if self._largest else "gt.Tensor", (line, words[-1]), dims, "bool"
+            )
             left = self._add("where.self", (further, line, self._behind), dims)
         return tuple(words)
 

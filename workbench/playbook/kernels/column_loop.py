@@ -501,10 +501,11 @@ class ColumnLoop:
 
     def _keep(self, expr: Expr, name: str) -> None:
         slot = self._slot(name)
+        if (known := self._scope.bound.get(expr.serial)) is not None and known.code == slot:
+            return  # since an earlier pass
         self._scope.prepare(expr.operands)
         value = self._scope.text(expr)
-        if value.code != slot:
-            self._scope.lines.append(f"{slot} = {value.code};")
+        self._scope.lines.append(f"{slot} = {value.code};")
         self._scope.bound[expr.serial] = Text(slot)
 
     def _leaf(self, expr: Expr) -> Text:

@@ -8,7 +8,6 @@ which is the naive kernel chain that the first branch shows.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -110,11 +109,14 @@ class Lowering:
         self.operations: list[Operation] = []
         self.stems: dict[Size, str] = {}
         self.nodes = {node.name: node for node in problem.graph.nodes}
-        self._users = Counter(ref.ref for ref in problem.graph.outputs)
+        self._returned = {ref.ref for ref in problem.graph.outputs}
+        self._users: dict[str, list[OpNode]] = {}
         self.used = set(problem.graph.outputs)
         for node in problem.graph.nodes:
-            self.used.update(node.refs)
-            self._users.update({ref.ref for ref in node.refs})
+            refs = node.refs
+            self.used.update(refs)
+            for name in {ref.ref for ref in refs}:
+                self._users.setdefault(name, []).append(node)
         self._values: dict[Ref, Value] = {}
         self._written: dict[tuple[int, tuple[Size, ...], DType], str] = {}
         self._read_from: dict[tuple[int, Size, DType], Expr] = {}
@@ -132,13 +134,12 @@ class Lowering:
 
     def only_user(self, name: str) -> OpNode | None:
         """The one node that reads a result, where nothing else does."""
-        if self._users[name] != 1:
-            return None
-        return next(iter(self.users(name)), None)
+        users = self.users(name)
+        return users[0] if len(users) == 1 and name not in self._returned else None
 
     def users(self, name: str) -> list[OpNode]:
         """The nodes that read a result."""
-        return [node for node in self.nodes.values() if name in {r.ref for r in node.refs}]
+        return self._users.get(name, [])
 
     # -------------------------------------------------------------------------------- values
 

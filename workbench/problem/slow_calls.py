@@ -1,0 +1,34 @@
+"""Calls of torch that take far longer than the bytes they move: what an H100 was seen to take for them.
+
+Owns those times beyond a call's bytes and its launch, for whoever models eager, torch.compile or a plan that
+leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json: between 0.6
+and 1.25 of what was seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+TOPK = "topk"
+LONG_ROW = 4096
+"""Elements from which several blocks share a row of topk."""
+_ROW_NS, _POWER = 0.19, 0.72
+"""Of a row that one block looks through, by its length: 16384 rows of 64, 256, 1024, 2048 take 64, 207, 530,
+728 us."""
+_FIRST_US, _FIRST_NS = 8.0, 6.0
+"""And however few there are, by their length: 64 rows of 2048 take 25 us."""
+_TOGETHER_US, _ELEMENT_NS = 80.0, 0.0125
+"""Of rows that blocks share: (64, 50257) takes 104 us, (8, 128256) 94, (1, 1048576) 129, (4096, 32000)
+1654."""
+_DISTANCE_NS = 1.25
+"""A distance, each a block of its own: 4800 points from 256 others take 1513 to 1544 us with 4 to 64 numbers
+each, p = 1; 2048 from 2048 with p = 3 6058."""
+TAKEN_APART = {"_cdist_forward": _DISTANCE_NS}
+"""Calls that a problem's graph has taken apart, and torch.compile leaves whole; nanoseconds a result."""
+
+
+def topk_us(rows: float, row: int) -> float:
+    """Of ``rows`` rows of ``row`` elements, whatever k."""
+    if row > LONG_ROW:
+        return _TOGETHER_US + 1e-3 * _ELEMENT_NS * rows * row
+    return _FIRST_US + 1e-3 * (_FIRST_NS * row + rows * _ROW_NS * math.pow(row, _POWER))

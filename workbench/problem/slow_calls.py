@@ -1,8 +1,8 @@
 """Calls of torch that take far longer than the bytes they move: what an H100 was seen to take for them.
 
 Owns those times beyond a call's bytes and its launch, for whoever models eager, torch.compile or a plan that
-leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json: between 0.6
-and 1.25 of what was seen.
+leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json:
+0.6 to 1.25 of what was seen.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class _Search:
         return tuple(words)
 
     def _by_size(self, line: Ref, count: int) -> tuple[Ref, ...]:
-        """The same of words in memory: nothing rounds them, and a comparison leaves out all that was found."""
+        """The same of words in memory: nothing rounds them, and a comparison leaves out what was found."""
         words, left = list[Ref](), line
         dims = self._edit.spec(line).dims
         for _ in range(count):

@@ -93,6 +93,7 @@ def best_score(tree: Tree) -> float:
     return 0.0 if best is None else tree.nodes[best].score
 
 
+@pytest.mark.slow
 @pytest.mark.many(5)
 @pytest.mark.parametrize("op", [softmax, layer_norm, row_sum])
 def test_with_an_archive_of_other_shapes_the_end_is_at_least_as_good(

@@ -40,6 +40,7 @@ def test_a_drawn_module_is_written_and_judged(seed: int) -> None:
     assert found.facts["kernels"] == 1 and found.facts["launches"]
 
 
+@pytest.mark.slow
 def test_a_wrong_kernel_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     write = random_modules.generate
 

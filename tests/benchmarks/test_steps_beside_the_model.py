@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,18 +12,23 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import vectors
 from grid import problem_of
 
-from workbench.model import StepTime
+from workbench.model import Problem, StepTime
 from workbench.playbook.rules.moves import parse_vector
 
-SAMPLE = problem_of("conv_bias_relu_pool")
 CALLED = parse_vector("convolution=library")
+
+
+@cache
+def sample() -> Problem:
+    """Opened by the first test: each process of a run imports this file, one runs it."""
+    return problem_of("conv_bias_relu_pool")
 
 
 def told(steps: list[tuple[str, float]]) -> list[str]:
     """Lines of a plan whose steps took so long."""
     times = [StepTime(step=name, kind="kernel", line=1, time_us=us) for name, us in steps]
-    time = SimpleNamespace(case=SAMPLE.cases[0].label, measured=SimpleNamespace(steps=times))
-    return list(vectors.step_lines(SAMPLE, CALLED, time))  # type: ignore[arg-type]
+    time = SimpleNamespace(case=sample().cases[0].label, measured=SimpleNamespace(steps=times))
+    return list(vectors.step_lines(sample(), CALLED, time))  # type: ignore[arg-type]
 
 
 def test_steps_stand_beside_what_was_expected_of_them() -> None:

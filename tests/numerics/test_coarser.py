@@ -250,6 +250,7 @@ def test_results_that_are_not_kept_are_made_again_and_say_the_same(monkeypatch: 
     assert torch.equal(kept.allowed, again.allowed)
 
 
+@pytest.mark.slow
 def test_draws_in_several_walks_reach_as_far(monkeypatch: pytest.MonkeyPatch) -> None:
     together = _reach(BLOCK)
     monkeypatch.setattr(coarser, "HELD", 1)

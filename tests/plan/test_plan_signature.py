@@ -151,7 +151,7 @@ def test_generated_signatures_are_read_as_meant(file) -> None:
     check_file(*file)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(files())
 def test_generated_signatures_are_real_cuda(file) -> None:
     """Keeps the generator honest: what it writes, NVRTC takes."""

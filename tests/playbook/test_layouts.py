@@ -93,6 +93,7 @@ def test_neighbouring_threads_read_neighbours(name: str) -> None:
         assert site.transactions <= 2 * site.ideal_transactions + 2 * site.requests, site
 
 
+@pytest.mark.slow
 def test_a_convolution_between_kernels_stays_channels_last() -> None:
     call, tensors = CALLS["two convolutions"]
     steps = plan_of(generate(problem_of(call, tensors), ()).kernel.source, tensors).steps

@@ -39,6 +39,7 @@ def fused(call: object, tensors: Tensors) -> str:
     return generate(problem, vector).kernel.source
 
 
+@pytest.mark.slow
 @pytest.mark.many(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 def test_no_kernel_reads_more_than_three_tensors(dtype: torch.dtype) -> None:

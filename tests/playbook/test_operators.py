@@ -130,6 +130,7 @@ def test_what_was_a_library_call_is_a_kernel(name: str, dtype: torch.dtype) -> N
     check(SINGLE[name], source, tensors)
 
 
+@pytest.mark.slow
 def test_slopes_are_found_at_any_size() -> None:
     def call(t: dict[str, Tensor]) -> tuple[Tensor, ...]:
         curved = torch.gradient(t["x"], dim=1, edge_order=2)

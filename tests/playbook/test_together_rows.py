@@ -38,7 +38,7 @@ def under_a_mask(rows: int, columns: int, device: str = "cpu") -> dict[str, torc
     """Two bytes of it make a vector: too few for a copy that nobody waits for."""
     return {
         **of_rows(rows, columns, device),
-        "mask": torch.rand(rows, columns, device=device) < 0.3,
+        "mask": (torch.rand(rows, columns) < 0.3).to(device),
     }
 
 

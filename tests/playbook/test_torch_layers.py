@@ -58,6 +58,7 @@ def calls_and_launches(module: nn.Module, x: Tensor) -> tuple[Counter[str], int]
     return called, len(plan.launches)
 
 
+@pytest.mark.slow
 @pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("first", "dtype"), [(True, torch.float32), (False, torch.bfloat16)], ids=["batch first", "places first"]

@@ -54,6 +54,7 @@ def test_the_model_chooses_a_way_for_each_convolution() -> None:
     assert any(("convolution", "each") in card.vector for card in seed_vectors(problem, H100, 4))
 
 
+@pytest.mark.slow
 def test_a_way_goes_by_the_declared_sizes() -> None:
     tensors = drawn(1, 8, 16, 16, channels=512)
     small = problem_of(network, tensors, "network")

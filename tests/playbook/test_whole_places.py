@@ -63,6 +63,7 @@ def test_the_same_numbers(name: str, vector: Vector) -> None:
     torch.testing.assert_close(got, before, rtol=2.0**-21, atol=2.0**-21)
 
 
+@pytest.mark.slow
 def test_a_slice_of_a_concatenation_is_its_one_piece() -> None:
     """Bicubic weights are computed side by side, and taken apart: nothing asks which of them it is."""
     call, tensors = CALLS["bicubic, twice"]

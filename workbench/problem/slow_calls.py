@@ -2,7 +2,7 @@
 
 Owns those times beyond a call's bytes and its launch, for whoever models eager, torch.compile or a plan that
 leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json:
-0.6 to 1.25 of what was seen.
+0.5 to 1.15 of what was seen.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ TOPK = "topk"
 LONG_ROW = 4096
 """Elements from which several blocks share a row of topk."""
 _ROW_NS, _POWER = 0.19, 0.72
-"""Of a row that one block looks through, by its length: 16384 rows of 64, 256, 1024, 2048 take 64, 207, 530,
-728 us."""
+"""Of a row that one block looks through, by its length: 16384 rows of 64, 256, 1024, 2048 take 65, 208, 534,
+731 us."""
 _FIRST_US, _FIRST_NS = 8.0, 6.0
-"""And however few there are, by their length: 64 rows of 2048 take 25 us."""
+"""And however few there are, by their length: 64 rows of 2048 take 24 us."""
 _TOGETHER_US, _ELEMENT_NS = 80.0, 0.0125
-"""Of rows that blocks share: (64, 50257) takes 104 us, (8, 128256) 94, (1, 1048576) 129, (4096, 32000)
-1654."""
+"""Of rows that blocks share: (64, 50257) takes 134 us, (8, 128256) 136, (1, 1048576) 134, (4096, 32000)
+1658; an hour earlier 104, 94, 129, 1654."""
 _DISTANCE_NS = 1.25
 """A distance, each a block of its own: 4800 points from 256 others take 1513 to 1544 us with 4 to 64 numbers
 each, p = 1; 2048 from 2048 with p = 3 6058."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import torch
 from fake_lane import FakeLane, ones
 
 from workbench.model import H100, Conditions
@@ -446,6 +447,23 @@ def test_a_reference_that_rounds_badly_stays_a_baseline(lane: FakeLane) -> None:
     assert found.missing[0][0] == "graph of eager" and "off by" in found.missing[0][1]
     near = measure("8", honest, {"eager": contestants["eager"], "compile": off_by(-0.3)}, OPTIONS, setting)
     assert [rival.name for rival in near.measured.rivals] == ["eager"]
+
+
+def test_a_baseline_in_the_references_order_stays_one(lane: FakeLane) -> None:
+    """Of topk's unsorted places a kernel may have any order: torch.compile calls what eager does."""
+    places = torch.arange(4096)
+
+    def act(found: torch.Tensor) -> Any:
+        def call(rotation: int) -> Any:
+            lane.work(100.0)
+            return (found,)
+
+        return call
+
+    rivals = {"eager": act(places.flip(0)), "compile": act(places.flip(0)), "graph of eager": act(places + 7)}
+    found = measure("8", act(places), rivals, OPTIONS, Setting(check=lambda outputs: "")).measured
+    assert [rival.name for rival in found.rivals] == ["eager", "compile"]
+    assert [name for name, why in found.missing if "not the reference's" in why] == ["graph of eager"]
 
 
 def test_a_baseline_that_raises_is_missing_and_the_kernel_is_still_timed(lane: FakeLane) -> None:

@@ -6,7 +6,7 @@ and can it be run in float64. Runs in a worker child.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import torch
@@ -28,6 +28,8 @@ from workbench.problem.refusals import check_outputs
 from workbench.problem.running import told
 
 _GRAPH_ELEMENTS = 2**16
+_Shapes = dict[tuple[str, int | None], tuple[Dim, ...]]
+"""Of all tensors and results, by name and item."""
 
 
 def examine(problem: Problem, form: Form) -> Problem:
@@ -107,8 +109,13 @@ def _graph_holds(problem: Problem, form: Form, case: Case) -> bool:
         tracked = Running(case.size_map, problem.contract).outputs(problem.graph, tensors)
     except (RuntimeError, TypeError, ValueError, IndexError, KeyError):
         return False
-    return all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True)) and not any(
-        _broadcast_by_chance(problem, case, node)
+    if not all(agrees(got, wanted) for got, wanted in zip(tracked, expected, strict=True)):
+        return False
+    shapes: _Shapes = {(spec.name, None): spec.dims for spec in problem.tensors}
+    shapes |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
+    declared = problem.cases[0].size_map
+    return not any(
+        _broadcast_by_chance(shapes, (declared, case.size_map), node)
         for node in problem.graph.nodes
         if node.base_name in POINTWISE
     )
@@ -135,20 +142,19 @@ def _small_like(problem: Problem, case: Case, kept: Sequence[Case]) -> Case:
     return Case(label=case.label, sizes=tuple({**others.size_map, **ones}.items()))
 
 
-def _broadcast_by_chance(problem: Problem, case: Case, node: OpNode) -> bool:
-    """True where an operand's axis is 1 long and repeated at this case, though not at the declared one.
+def _broadcast_by_chance(
+    shapes: _Shapes, declared_and_here: tuple[Mapping[str, int], Mapping[str, int]], node: OpNode
+) -> bool:
+    """True where an operand's axis is 1 long and repeated at these sizes, though not at the declared ones.
 
     The halves of three columns, two and one, can be multiplied; a kernel for equal halves would read on. An
     axis that is 1 long at every size is repeated by the graph itself.
     """
-    dims: dict[tuple[str, int | None], tuple[Dim, ...]]
-    dims = {(spec.name, None): spec.dims for spec in problem.tensors}
-    dims |= {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
-    declared, wide = problem.cases[0].size_map, node.outs[0].dims
+    wide = node.outs[0].dims
     for ref in (arg for arg in node.args if isinstance(arg, Ref)):
-        own = dims.get((ref.ref, ref.item)) or dims.get((ref.ref, 0), ())
+        own = shapes.get((ref.ref, ref.item)) or shapes.get((ref.ref, 0), ())
         for one, whole in zip(reversed(own), reversed(wide), strict=False):
-            equal = [size_of(one, sizes) == size_of(whole, sizes) for sizes in (declared, case.size_map)]
+            equal = [size_of(one, sizes) == size_of(whole, sizes) for sizes in declared_and_here]
             if equal == [True, False] and one != 1:
                 return True
     return False

@@ -29,7 +29,7 @@ RISKS: Mapping[str, str] = {
     "activation_in_product": "Rounded once instead of twice; the library may choose a slower kernel.",
     "short_axis": "Each of the few elements is computed by itself, with all that leads to it.",
     "constant_places": "More text where each element is another slice.",
-    "few_largest": "A pass over the row for each of them: long rows are read again and again.",
+    "few_largest": "A pass over the row, or over its pieces, for each of them.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "nested_sums": "Another order of summation; a multiplication an element.",
     "separate_counts": "A launch more where the counts share no kernel.",

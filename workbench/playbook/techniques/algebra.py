@@ -224,8 +224,9 @@ ALGEBRA = (
         "of a row in memory, in launches of its own, and what the row is made of has to be written for it. "
         "But 8 maxima are 8 reductions, and a row that waits in a warp's registers is reduced in no time. "
         "The number that is compared has the element's bits above and its place below, turned so that the "
-        "first of equals wins: one maximum finds both. What was found is left out by its place. Rows that do "
-        "not fit on the chip are read once for every maximum; there the library's way may be the better one.",
+        "first of equals wins: one maximum finds both. What was found is left out by its place. A row of "
+        "more than 4096, as of a language model's tokens, is cut in pieces: the ten largest of all are among "
+        "the ten of each piece, many blocks look for those at once, and a second kernel for ten among them.",
     ),
     _rewrite(
         TAKEN_OUT,

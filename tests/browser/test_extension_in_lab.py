@@ -21,7 +21,7 @@ FINDINGS = 14
 
 
 @pytest.mark.browser
-@pytest.mark.xdist_group("light")
+@pytest.mark.xdist_group("dark")
 def test_a_kernel_by_hand_from_a_command_to_its_verdict(tmp_path: Path) -> None:
     if reason := missing():
         pytest.skip(reason)

@@ -161,7 +161,7 @@ REFUSED = {
     "shapes of no kind": ("def f(x): return x * 2\n" + X + "shapes = 5", r"shapes: 5 is neither a shape"),
     "shapes of other rank": (
         "def f(x): return x * 2\n" + X + "shapes = [(3,)]",
-        r"\(3,\) has 1 sizes, but x has 2",
+        r"\(3,\) has 1 size, but x has 2, as in \(",
     ),
     "shapes against a weight": (
         "model = nn.Linear(5, 3)\n" + X + "shapes = [(4, 6)]",

@@ -158,13 +158,17 @@ def declared_case(
     """
     inputs = [spec for spec in specs if spec.role == "input"]
     if len(given) > len(inputs):
-        raise ProblemError(f"shapes has {len(given)} shapes in one entry, but there are {len(inputs)} inputs")
+        there_are = "is 1 input" if len(inputs) == 1 else f"are {len(inputs)} inputs"
+        raise ProblemError(f"shapes has {len(given)} shapes in one entry, but there {there_are}")
     sizes: dict[str, int] = {}
     fits = list(zip(inputs, given, strict=False))
     for spec, shape in fits:
         if len(shape) != len(spec.dims):
+            noun = "size" if len(shape) == 1 else "sizes"
+            as_given = tuple(size_of(dim, base) for dim in spec.dims)
             raise ProblemError(
-                f"shapes: {shape} has {len(shape)} sizes, but {spec.name} has {len(spec.dims)}"
+                f"shapes: {shape} has {len(shape)} {noun}, but {spec.name} has {len(spec.dims)}, "
+                f"as in {as_given}"
             )
         for axis, (dim, size) in enumerate(zip(spec.dims, shape, strict=True)):
             symbol, value = _solved(dim, size, base)

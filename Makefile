@@ -12,7 +12,7 @@ unexport PYTHONDONTWRITEBYTECODE
 unexport VIRTUAL_ENV
 IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
 
-.PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample collected assets format clean
+.PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -68,13 +68,12 @@ lint: $(VENV)/installed-dev
 
 # mypy and a notebook take one core each, and a browser mostly waits. A test process that dies ends the run:
 # pytest-xdist waits for ever when it replaces one. Three on two cores: tests of processes mostly wait.
-# What the emulator needs once, ten seconds of a compiler, is built once for all the parts; and pytest rewrites the
-# assertions of all tests once, beside the browser, not in each process of the last part.
+# What the emulator needs once, ten seconds of a compiler, is built once for all the parts.
 test: export WORKBENCH_SUITE_CACHE := $(CURDIR)/$(VENV)/cache-of-tests
 test:
 	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-older had-for-the-browser
 	rm -rf $(WORKBENCH_SUITE_CACHE)
-	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample collected
+	$(MAKE) -j 3 --output-sync=target lint notebooks in-the-browser sample
 	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0
 
 notebooks: $(VENV)/installed-dev
@@ -82,9 +81,6 @@ notebooks: $(VENV)/installed-dev
 
 sample: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
-
-collected: $(VENV)/installed-dev
-	@$(PYTEST) tests --collect-only > /dev/null
 
 everything: $(VENV)/installed-dev
 	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0 --every-case -m 'not browser and not gpu and not sweep'

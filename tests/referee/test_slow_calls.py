@@ -1,0 +1,44 @@
+"""Calls that take longer than their bytes: the model of them beside what a card took."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from softmax_problem import PROBLEM, case
+
+from workbench.model import H100, CompileReport
+from workbench.plan.interpret import interpret
+from workbench.plan.parse import parse
+from workbench.problem.slow_calls import topk_us
+from workbench.referee.baselines import EagerOp, compile_us, eager_us
+from workbench.referee.librarymeta import library_meta
+from workbench.referee.roofline import case_time
+
+RECEIPTS = Path(__file__).resolve().parents[2] / "benchmarks" / "receipts"
+TIMED = json.loads((RECEIPTS / "2026-11-28-h100-slow-calls.json").read_text())["topk"]
+
+
+@pytest.mark.parametrize("row", TIMED, ids=lambda row: f"{row['rows']}x{row['columns']}")
+def test_topk_takes_what_a_card_took(row: dict[str, float]) -> None:
+    modelled = topk_us(row["rows"], int(row["columns"])) + H100.launch_us
+    assert 0.5 < modelled / row["us"] < 1.2
+
+
+def test_a_plan_that_calls_topk_waits_for_it() -> None:
+    wanted = case(64, 50257)
+    body = '    values, places = library("aten.topk", x, 10)\n    return values'
+    plan = interpret(parse(f"/* plan\ndef plan(x):\n{body}\n*/\n"), PROBLEM.metas(wanted), H100, library_meta)
+    compiled = CompileReport(arch="sm_90a", kernels=(), seconds=0.0, cached=False, nvrtc="13.0")
+    assert case_time(H100, PROBLEM, wanted, plan, compiled, ()).time_us > topk_us(64, 50257)
+
+
+def test_torch_compile_leaves_distances_whole() -> None:
+    """The graph has taken them apart, so that only what eager calls tells of them."""
+    wanted = case(64, 256)
+    distances = EagerOp(
+        op="aten._cdist_forward.default", read_bytes=2**16, written_bytes=4 * 2**20, elements=2**20
+    )
+    fused = compile_us(H100, PROBLEM, wanted)
+    assert compile_us(H100, PROBLEM, wanted, (distances,)) > fused + 0.9 * eager_us(H100, (distances,)) > 1000

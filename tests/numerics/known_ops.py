@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from workbench.model import (
     Arg,
@@ -29,6 +30,22 @@ from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 
 NORMAL = Sampler(kind="normal")
+MAKING = frozenset(
+    (
+        torch.empty, torch.empty_strided, torch.zeros, torch.ones, torch.full, torch.tensor, torch.as_tensor,
+        torch.arange, torch.linspace, torch.eye, torch.scalar_tensor, torch.rand, torch.randn, torch.randint,
+    )
+)  # fmt: skip
+
+
+class Placed(TorchFunctionMode):
+    """Refuses to make a tensor that is not said to lie anywhere: on a GPU it would lie on the CPU."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Raises ``AssertionError``, which no interpreter of graphs takes for a graph it cannot read."""
+        given = kwargs or {}
+        assert func not in MAKING or given.get("device") is not None, f"{func.__name__} names no device"
+        return func(*args, **given)
 
 
 def node(name: str, op: str, *args: Arg, dtype: DType = "f32", **kwargs: Arg) -> OpNode:
@@ -55,12 +72,16 @@ class Op:
         """Run ``kernel`` in place of the reference: its largest error over the bound, and the bound."""
         tensors = draw(self.problem, self.problem.cases[0], kind, seed)
         bound = self.bound(tensors)
-        return compare(kernel(**tensors), bound).max_ratio, bound
+        got = kernel(**tensors)
+        with Placed():
+            return compare(got, bound).max_ratio, bound
 
     def bound(self, tensors: dict[str, Tensor]) -> OutputBound:
         """Bound of the only output for these tensors."""
         oracle = Oracle(self.wide(tensors), self.wide)
-        return bounds(self.problem, {}, tensors, oracle, lambda: (self.call(**tensors),))[0]
+        native = (self.call(**tensors),)
+        with Placed():
+            return bounds(self.problem, {}, tensors, oracle, lambda: native)[0]
 
     def wide(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor]:
         """The reference in float64."""

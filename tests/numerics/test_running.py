@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import known_ops as ops
@@ -79,6 +80,8 @@ OPS = [
     One("aten.view.default", (X, (48, 10)), rounds=False),
     One("aten.slice.Tensor", (X, 1, 2, 5), rounds=False),
     One("aten.select.int", (X, 0, 3), rounds=False),
+    One("aten.copy.default", (X, ops.ref("column")), rounds=False),
+    One("aten.copy.default", (ops.ref("mask"), X), rounds=False),
     One("aten.cat.default", ((X, Y), 1), rounds=False),
     One("aten.stack.default", ((X, Y),), rounds=False),
     One("aten.flip.default", (X, (0,)), rounds=False),
@@ -127,7 +130,8 @@ def test_a_rule_holds_from_both_sides(one: One) -> None:
     node = OpNode(name="node", op=one.op, args=one.args, kwargs=tuple(one.kwargs.items()), outs=outs)
     refs = tuple(Ref(ref="node", item=i if len(results) > 1 else None) for i in range(len(results)))
     running = Running(sizes={})
-    tracked = running.outputs(Graph(nodes=(node,), outputs=refs), given)
+    with ops.Placed():
+        tracked = running.outputs(Graph(nodes=(node,), outputs=refs), given)
     assert running.unknown == []
     lowered = {k: t.half().float() if t.is_floating_point() else t for k, t in given.items()}
     for result, low, bound in zip(results, run_plainly(one, lowered), tracked, strict=True):
@@ -202,9 +206,14 @@ def test_indices_made_from_sizes_alone_are_exact() -> None:
 def test_ranges_and_probes_are_made_where_the_tensors_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a GPU a mask of ranges met the CPU, the graph could not be interpreted, and the bound was another.
 
-    The meta device stands for a GPU: it mixes with the CPU as little. Its tensors lack truth: one is given.
+    The meta device stands for a GPU: it mixes with the CPU as little. What its tensors hold is made up.
     """
     monkeypatch.setattr(torch.Tensor, "__bool__", lambda _: True)
+    monkeypatch.setattr(torch.Tensor, "__float__", lambda _: 1.0)
+    monkeypatch.setattr(torch.Tensor, "tolist", lambda tensor: [True] * tensor.numel())
+    placed = SimpleNamespace(device="meta")
+    monkeypatch.setattr(torch, "Generator", lambda _: SimpleNamespace(manual_seed=lambda _: placed))
+    monkeypatch.setattr(torch, "randint", lambda *given, **_: torch.zeros(given[2], device="meta"))
     nodes = (
         ops.node("i", "aten.arange.start_step", 0, 4, dtype="i64"),
         ops.node("rows", "aten.view.default", ops.ref("i"), (4, 1), dtype="i64"),
@@ -213,9 +222,9 @@ def test_ranges_and_probes_are_made_where_the_tensors_are(monkeypatch: pytest.Mo
         ops.node("seen", "aten.where.self", ops.ref("past"), X, ops.ref("none")),
         ops.node("out", "aten.logsumexp.default", ops.ref("seen"), (-1,)),
     )
-    with torch.device("meta"):
-        running = Running(sizes={})
-        (out,) = running.outputs(Graph(nodes=nodes, outputs=(ops.ref("out"),)), {"x": torch.randn(4, 4)})
+    running = Running(sizes={})
+    x = torch.empty(4, 4, device="meta")
+    (out,) = running.outputs(Graph(nodes=nodes, outputs=(ops.ref("out"),)), {"x": x})
     assert running.unknown == ["aten.logsumexp.default"]
     assert out.value.device.type == out.error.device.type == "meta"
 

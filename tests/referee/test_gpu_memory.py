@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -14,7 +17,7 @@ from workbench.numerics.kinds import InputKind
 from workbench.plan.steps import Plan
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
-from workbench.referee import gpu_expectation
+from workbench.referee import gpu_expectation, gpu_trial
 from workbench.referee.gpu_expectation import Expectations, Prepared
 from workbench.referee.gpu_memory import fingerprint, guarded
 from workbench.referee.matrix import PlannedCheck
@@ -224,3 +227,84 @@ def test_what_is_wrong_in_any_one_slice_is_found(counted: tuple[Expectations, li
         spoilt[row] = prepared.tensors["x"][row]
         (wrong,) = expectations.differences(prepared, (spoilt,))
         assert wrong.max_ratio > 1 and wrong.worst[0].index[0] == row
+
+
+# ------------------------------------------------------------------------------------ what is kept
+
+
+def test_what_is_kept_stays_where_there_is_no_room_for_more() -> None:
+    """Kernels meet the same checks in the same order: the eldest to go would be the next that is wanted."""
+    expectations = Expectations(PROBLEM, "cpu")
+    first = expectations.prepare(check(50, 64))
+    assert first is not None and first.bounds
+    expectations._kept.room = first.nbytes
+    second = expectations.prepare(check(50, 64, "offset"))
+    assert expectations.prepare(check(50, 64)) is first
+    assert expectations.prepare(check(50, 64, "offset")) is not second
+
+
+def test_what_no_other_kernel_meets_is_not_kept() -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    own = replace(check(50, 64), own=True)
+    assert expectations.prepare(own) is not expectations.prepare(own)
+    assert not expectations.forget()
+
+
+@pytest.mark.usefixtures("small_slices")
+def test_bounds_of_slices_are_kept_for_the_next_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    prepared = expectations.prepare(check(50, 64))
+    assert prepared is not None
+    coarse = (softmax(prepared.tensors["x"].bfloat16()).float(),)
+    told = expectations.differences(prepared, coarse)
+    monkeypatch.setattr(expectations, "_expected", None)  # eight slices, all of which are known
+    assert expectations.differences(prepared, coarse) == told
+    assert expectations.forget()
+
+
+def test_memory_of_what_is_kept_is_given_back_before_bounds_are_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    kept = expectations.prepare(check(50, 64))
+    bound, calls = expectations._expected, list[bool]()
+
+    def crowded(*given: object) -> object:
+        calls.append(False)
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(expectations, "_expected", crowded)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    lost = expectations.prepare(check(50, 64, "offset"))
+    assert lost is not None and not lost.bounds and lost.native and len(calls) == 2
+    monkeypatch.setattr(expectations, "_expected", bound)
+    assert expectations.prepare(check(50, 64)) is not kept
+    left = iter((True, False))
+
+    def once(*given: object) -> object:
+        if next(left):
+            raise torch.OutOfMemoryError
+        return bound(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(expectations, "_expected", once)
+    found = expectations.prepare(check(50, 64, "offset"))
+    assert found is not None and found.bounds and not found.native
+
+
+def test_a_kernel_that_finds_no_room_beside_what_is_kept_runs_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    expectations = Expectations(PROBLEM, "cpu")
+    expectations.prepare(check(50, 64))
+    monkeypatch.setattr(gpu_trial, "_KNOWN", OrderedDict({("one", "cpu"): expectations}))
+    released: list[bool] = []
+    hardware = SimpleNamespace(release=lambda: released.append(True))
+
+    def call() -> str:
+        if not released:
+            raise torch.OutOfMemoryError
+        return "ran"
+
+    assert gpu_trial.with_room(call, hardware) == "ran"  # type: ignore[arg-type]
+    released.clear()
+    with pytest.raises(torch.OutOfMemoryError):
+        gpu_trial.with_room(call, hardware)  # type: ignore[arg-type]
+    assert not released

@@ -7,6 +7,7 @@ are others in float32. Never adds them up; pointwise.py does, beside the errors 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from ctypes import c_float
 from typing import Any
 
 import torch
@@ -62,4 +63,4 @@ def is_held(arg: Any) -> bool:
 
 def held(arg: Any) -> Any:
     """What float32 makes of a number."""
-    return float(torch.tensor(arg, dtype=torch.float32, device="cpu")) if isinstance(arg, float) else arg
+    return c_float(arg).value if isinstance(arg, float) else arg

@@ -97,7 +97,7 @@ def bounds(
     ``oracle`` is the reference in float64; ``native`` runs it in its own precision. Where the graph tells too
     little, the reference is run in float64 again, on inputs that are moved.
     """
-    running, keep = Running(sizes=sizes, contract=problem.contract), _fits(problem, sizes)
+    running, keep = Running(sizes=sizes, contract=problem.contract), _fits(problem, sizes, tensors)
     free: tuple[Order | None, ...] = (None,) * len(problem.outputs)
     try:
         tracked = running.outputs(problem.graph, tensors, keep=keep)
@@ -140,9 +140,9 @@ def in_expected_order(outputs: Sequence[Tensor], limits: Sequence[OutputBound]) 
     return in_order(outputs, [limit.expected for limit in limits], [limit.order for limit in limits])
 
 
-def _fits(problem: Problem, sizes: Mapping[str, int]) -> bool:
+def _fits(problem: Problem, sizes: Mapping[str, int], tensors: Mapping[str, Tensor]) -> bool:
     """True where every result may be kept; else those that are wanted again are computed again."""
-    on_card = torch.empty(0).device.type != "cpu"
+    on_card = any(t.is_cuda for t in tensors.values())
     elements = sum(prod(size_of(d, sizes) for d in out.dims) for n in problem.graph.nodes for out in n.outs)
     return elements <= (KEPT_ON_A_CARD if on_card else KEPT)
 
@@ -315,7 +315,7 @@ def _from_reference(known: _Known, dtype: DType, why: str) -> OutputBound:
     finite = torch.where(torch.isfinite(off), off, torch.zeros_like(off))
     if not is_float(dtype):
         return OutputBound(dtype, expected, torch.maximum(finite, known.swing), None, basis)
-    spread = finite.square().mean().sqrt() if off.numel() else torch.zeros((), dtype=torch.float64)
+    spread = finite.square().mean().sqrt() if off.numel() else off.new_zeros(())
     swings = SWINGS_TOO_LARGE if why == TOO_LARGE else SWINGS
     allowed = FALLBACK_SAFETY * torch.maximum(finite, spread) + swings * known.swing
     allowed = allowed + 16 * accumulate_unit(dtype) * expected.abs().nan_to_num(0.0, 0.0)
@@ -338,6 +338,6 @@ def _output_floor(expected: Tensor, dtype: DType, size: Tensor) -> Tensor:
 def _rms(values: Tensor) -> Tensor:
     finite = values if all_finite(values) else values[torch.isfinite(values)]
     if not finite.numel():
-        return torch.zeros((), dtype=torch.float64)
+        return values.new_zeros((), dtype=torch.float64)
     largest = finite.abs().max().clamp_min(1e-300)  # squares of huge values would overflow
     return largest * (finite / largest).square().mean().sqrt()

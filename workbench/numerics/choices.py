@@ -15,14 +15,14 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.reductions import order_error
-from workbench.numerics.tracked import Tie, Tracked, deviation
+from workbench.numerics.tracked import Tie, Tracked, deviation, nothing
 
 
 def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
     """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
     index = op(x.value, dim, keepdim)
     tie = Tie(index=index, source=x.value, error=x.error, dim=dim)
-    zero = torch.zeros(index.shape, dtype=torch.float64)
+    zero = nothing(index)
     return Tracked(index, zero, _ambiguity(x, dim, index, keepdim), "i64", tie=tie)
 
 
@@ -31,7 +31,7 @@ def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Ten
     source = x.value.reshape(-1) if dim is None else x.value
     axis = 0 if dim is None else dim
     if source.dim() == 0 or source.shape[axis] < 2:
-        return torch.zeros(index.shape, dtype=torch.float64)
+        return nothing(index)
     error = x.error.reshape(source.shape)
     picked = index.reshape(()) if dim is None else index
     kept = picked if keepdim and dim is not None else picked.unsqueeze(axis)
@@ -64,7 +64,7 @@ def _ambiguous_places(x: Tracked, dim: int, indices: Tensor, in_order: bool) -> 
     order, with what was not picked."""
     size = x.value.shape[dim]
     if size < 2:
-        return torch.zeros(indices.shape, dtype=torch.float64)
+        return nothing(indices)
     order, group = _as_good(x.value, x.error, dim)
     kept = indices if indices.dim() == x.value.dim() else indices.unsqueeze(dim)
     apart = torch.ones_like(order)
@@ -118,7 +118,7 @@ def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Track
 
 def exact_index(indices: Tensor) -> Tracked:
     """An index that cannot be ambiguous."""
-    zero = torch.zeros(indices.shape, dtype=torch.float64)
+    zero = nothing(indices)
     return Tracked(indices, zero, zero, "i64")
 
 

@@ -178,7 +178,7 @@ class _Draws:
         """How far a result lies from where it should, a draw after the other; inf where it is no number."""
         own, moved = self.local.still.of(ref).value, self.of(ref)
         if moved is None:
-            return torch.zeros((self.count, *own.shape), dtype=torch.float64)
+            return torch.zeros((self.count, *own.shape), dtype=torch.float64, device=own.device)
         return deviation(own, moved).nan_to_num(torch.inf, torch.inf)
 
     def forget(self, names: Iterable[str]) -> None:
@@ -291,7 +291,7 @@ def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[
     edge, as others may go the other way. Where there is no room for so many draws at once, fewer are made;
     raises ``OutOfMemoryError`` where there is none for one.
     """
-    on_card = torch.empty(0).device.type != "cpu"
+    on_card = still.device.type != "cpu"
     together, held = (AT_ONCE_ON_A_CARD, HELD_ON_A_CARD) if on_card else (AT_ONCE, HELD)
     moving = max(1, most_at_once(graph, still.sizes))
     found: list[list[Tensor]] = [[] for _ in graph.outputs]
@@ -336,8 +336,7 @@ def _walked(
     kept = all(node.name in still.results for node in graph.nodes)
     known = still if kept else Running(still.sizes, still.contract)
     local = _Local(still.sizes, still.contract, still=known)
-    device = torch.empty(0).device
-    draws = [_Draws(local, count, torch.Generator(device).manual_seed(seed)) for seed, count in parts]
+    draws = [_Draws(local, count, torch.Generator(still.device).manual_seed(seed)) for seed, count in parts]
     edges, going = _at_edges(graph), last_read(graph)
     local.begin(tensors)
     if not kept:

@@ -116,8 +116,8 @@ def _compared_values(got: Tensor, bound: OutputBound) -> _Measured:
     step = bound.step
     sides = [bound.allowed] if step is None else [step.down, step.up]
     flat_sides = [side.reshape(-1) for side in sides]
-    absolute = torch.empty(flat_got.shape, dtype=torch.float32)
-    ratio = torch.empty(flat_got.shape, dtype=torch.float32)
+    absolute = torch.empty(flat_got.shape, dtype=torch.float32, device=got.device)
+    ratio = torch.empty_like(absolute)
     largest = LARGEST[bound.dtype] if is_float(bound.dtype) else torch.inf
     for start in range(0, flat_got.numel(), CHUNK):
         part = slice(start, start + CHUNK)

@@ -37,7 +37,8 @@ class Oracle:
         found = [
             torch.zeros(result.shape, dtype=torch.float64, device=result.device) for result in self.results
         ]
-        generator = torch.Generator("cpu").manual_seed(0)
+        where = next((tensor.device for tensor in tensors.values()), torch.device("cpu"))
+        generator = torch.Generator(where).manual_seed(0)
         for _ in range(PROBES if self.call is not None else 0):
             moved = {name: _moved(tensor, generator) for name, tensor in tensors.items()}
             with suppress(Exception):
@@ -53,5 +54,5 @@ class Oracle:
 def _moved(tensor: Tensor, generator: torch.Generator) -> Tensor:
     if not tensor.is_floating_point():
         return tensor
-    drawn = torch.rand(tensor.shape, generator=generator, dtype=torch.float64, device="cpu").to(tensor.device)
+    drawn = torch.rand(tensor.shape, generator=generator, dtype=torch.float64, device=tensor.device)
     return tensor.to(torch.float64) * (1 + accumulate_unit(name_of(tensor.dtype)) * (2 * drawn - 1))

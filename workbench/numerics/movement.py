@@ -13,7 +13,7 @@ from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
 from workbench.numerics.spans import of_all, stored
 from workbench.numerics.steps import begins_anew, first_edge, not_promised, to_whole, within, without_noise
-from workbench.numerics.tracked import ANYWHERE, Step, Tracked, edge_of, exact, narrowing, rounded
+from workbench.numerics.tracked import ANYWHERE, Step, Tracked, edge_of, exact, narrowing, nothing, rounded
 
 _MOVE_NAMES = """
 view _unsafe_view reshape permute transpose t expand slice select unsqueeze squeeze clone alias detach
@@ -170,17 +170,18 @@ def bits_as(x: Tracked, dtype: DType) -> Tracked:
     return exact(held.contiguous().view(TORCH[dtype]), dtype)
 
 
-def placed(made: Any) -> Any:
-    """On the default device, where the tensors of a check are: ``torch.device`` as a context moves what
-    ``torch.full`` makes, not what ``torch.ops.aten.full.default`` makes."""
-    return made.to(torch.get_default_device()) if isinstance(made, Tensor) else made
+def placed(made: Any, device: torch.device) -> Any:
+    """Where the tensors of a check are: what is made from sizes alone is made on the CPU."""
+    return made.to(device) if isinstance(made, Tensor) else made
 
 
-def created(op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Tracked:
+def created(
+    op: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], dtype: DType, device: torch.device
+) -> Tracked:
     """A tensor made from nothing but sizes and scalars; float scalars round to the dtype."""
     wide = torch.float64 if is_float(dtype) else TORCH[dtype]
-    value = placed(op(*_mapped(args, lambda x: x.value), **{**kwargs, "dtype": wide}))
-    zero = torch.zeros(value.shape, dtype=torch.float64)
+    value = placed(op(*_mapped(args, lambda x: x.value), **{**kwargs, "dtype": wide}), device)
+    zero = nothing(value)
     if not is_float(dtype):
         return Tracked(value, zero, zero, dtype)
     exact = (value == value.to(torch.float32).to(torch.float64)) | ~torch.isfinite(value)

@@ -114,15 +114,17 @@ class _Turned(Running):
         self.dim = int(argument(given, self.of, self.sizes)) % max(len(shape), 1)
         if not shape or shape[self.dim] < 2 or not made[0].value.numel():
             return made
-        self.turn = turn = _turn(shape, self.dim)
+        self.turn = turn = _turn(shape, self.dim, made[0].value.device)
         return tuple(exact(_picked(one.value, turn, self.dim), one.dtype) for one in made)
 
 
-def _turn(shape: torch.Size, dim: int) -> Tensor:
+def _turn(shape: torch.Size, dim: int, device: torch.device) -> Tensor:
     """Rows next to one another by another number of places each, none by all of them."""
     count = shape[dim]
-    rows = torch.arange(shape.numel() // count).reshape([n for axis, n in enumerate(shape) if axis != dim])
-    along = torch.arange(count).reshape([count if axis == dim else 1 for axis in range(len(shape))])
+    rows = torch.arange(shape.numel() // count, device=device)
+    rows = rows.reshape([n for axis, n in enumerate(shape) if axis != dim])
+    along = torch.arange(count, device=device)
+    along = along.reshape([count if axis == dim else 1 for axis in range(len(shape))])
     return (along + 1 + rows.unsqueeze(dim) % (count - 1)) % count
 
 
@@ -172,9 +174,9 @@ def _by_index(got: Tensor, expected: Tensor, source: Tensor, dim: int) -> Tensor
     """What both chose comes to the same place; of the rest, the least to the place of the least."""
     count = got.shape[dim]
     inside = got.clamp(0, source.shape[dim] - 1)
-    along = torch.arange(count).reshape([count if axis == dim else 1 for axis in range(got.dim())])
-    along = along.expand(got.shape)
-    places = torch.full(source.shape, count).scatter(dim, expected, along)
+    along = torch.arange(count, device=got.device)
+    along = along.reshape([count if axis == dim else 1 for axis in range(got.dim())]).expand(got.shape)
+    places = torch.full(source.shape, count, device=got.device).scatter(dim, expected, along)
     found = places.gather(dim, inside)
     taken = torch.zeros_like(torch.cat((found, found), dim)).scatter(dim, found, 1).narrow(dim, 0, count)
     ours = torch.where(taken > 0, along, count + _rank(source.gather(dim, expected), dim))

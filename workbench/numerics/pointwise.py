@@ -29,6 +29,7 @@ from workbench.numerics.tracked import (
     Tracked,
     deviation,
     narrowing,
+    nothing,
     rounded,
     stays_integer,
 )
@@ -130,15 +131,13 @@ def pointwise(
         return result.to(torch.float64) if widen else result
 
     value = run({})
-    independent = torch.zeros(value.shape, dtype=torch.float64)
-    shared = torch.zeros_like(independent)
+    independent = shared = below = above = nothing(value)
     inexact = [
         operand
         for position, operand in enumerate(operands)
         if not operand.is_exact and not any(operand is earlier for earlier in operands[:position])
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
-    below, above = torch.zeros_like(independent), torch.zeros_like(independent)
     ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
     numbers = _numbers_for(inexact)
     for operand in inexact:
@@ -180,23 +179,34 @@ def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Te
     ``moved`` is the result where the operand lies as far up as it may, and as far down.
     """
     error = operand.error
+    total = _furthest(value, moved)
+    if value.dtype != torch.bool and not operand.is_bounded:
+        # What may be anything says by its ends whether it matters at all.
+        total = torch.where(_may_be_anything(operand).expand(value.shape) & (total > 0), torch.inf, total)
+    if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
+        return nothing(total), total
+    if not operand.has_shared:
+        return total, nothing(total)
+    share = torch.where(torch.isfinite(error), operand.independent / error.clamp_min(1e-300), 0.0)
+    share = share.expand(value.shape)
+    independent = torch.where(share > 0, total * share, 0.0)
+    return independent, torch.where(share < 1, total * (1 - share), 0.0)
+
+
+def _furthest(value: Tensor, moved: list[Tensor]) -> Tensor:
+    """How far the further of two results lies from ``value``; of one that leaves the domain, the other."""
+    if value.dtype != torch.bool:
+        wide = value.to(torch.float64)
+        total = torch.maximum(*((one.to(torch.float64) - wide).abs() for one in moved))
+        if not total.numel() or float(total.max()) < torch.inf:
+            return total
     up, down = (deviation(value, one) for one in moved)
     total = torch.maximum(up, down)
     if bool(total.isnan().any()):  # one side may leave the domain (a square root near 0), not both
         lost = up.isnan() & down.isnan()
         total = torch.maximum(up.nan_to_num(0.0, torch.inf), down.nan_to_num(0.0, torch.inf))
         total = torch.where(lost, torch.inf, total)
-    if value.dtype != torch.bool and bool(error.isinf().any()):
-        # What may be anything says by its ends whether it matters at all.
-        total = torch.where(_may_be_anything(operand).expand(value.shape) & (total > 0), torch.inf, total)
-    if operand.value.numel() < value.numel():  # one element feeds many: its error is shared from here on
-        return torch.zeros_like(total), total
-    if not bool(operand.shared.any()):
-        return total, torch.zeros_like(total)
-    share = torch.where(torch.isfinite(error), operand.independent / error.clamp_min(1e-300), 0.0)
-    share = share.expand(value.shape)
-    independent = torch.where(share > 0, total * share, 0.0)
-    return independent, torch.where(share < 1, total * (1 - share), 0.0)
+    return total
 
 
 def _numbers_for(operands: list[Tracked]) -> dict[int, Tensor]:
@@ -204,8 +214,10 @@ def _numbers_for(operands: list[Tracked]) -> dict[int, Tensor]:
     an operand would seem not to matter, wherever it lies."""
     found = {}
     for one in operands:
-        unsure = one.error.isinf()
-        if bool(unsure.any()) and bool((anything := unsure & one.value.isnan()).any()):
+        if one.is_bounded:
+            continue
+        anything = one.error.isinf() & one.value.isnan()
+        if bool(anything.any()):
             found[id(one)] = torch.where(anything, 1.0, one.value)
     return found
 
@@ -226,9 +238,9 @@ def _moved(operand: Tracked, error: Tensor, sign: float) -> Tensor:
         far = torch.tensor(ends.max if sign > 0 else ends.min, dtype=value.dtype, device=value.device)
         near = value.to(torch.float64) + sign * torch.where(error.isinf(), 0.0, error)
         return torch.where(error.isinf(), far, near.round().to(value.dtype))
-    moved, unsure = value + sign * error, error.isinf()
-    if bool(unsure.any()):
-        moved = torch.where(unsure & ~torch.isfinite(value), sign * LARGEST["f32"], moved)
+    moved = value + sign * error
+    if not operand.is_bounded:
+        moved = torch.where(error.isinf() & ~torch.isfinite(value), sign * LARGEST["f32"], moved)
     return moved if operand.span == ANYWHERE else moved.clamp(*operand.span)
 
 

@@ -30,7 +30,7 @@ from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit, is_float
 from workbench.numerics.spans import of_sum
 from workbench.numerics.steps import CHANCE
-from workbench.numerics.tracked import LARGEST, TINY, Tracked, deviation, rounded, stays_integer
+from workbench.numerics.tracked import LARGEST, TINY, Tracked, deviation, nothing, rounded, stays_integer
 
 SAFETY = 4.0
 EQUAL_TERMS = 0.5
@@ -156,7 +156,7 @@ def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> 
 
     The error of an element that cannot be picked does not count: a masked score of -3e38 is off by 1e31.
     """
-    worst = torch.zeros(value.shape, dtype=torch.float64)
+    worst = nothing(value)
     for sign in (1.0, -1.0):
         moved = x.value.to(torch.float64) + sign * x.error
         lost = moved.isnan() & x.error.isinf()  # what may be anything
@@ -172,7 +172,7 @@ def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracke
     terms, error = flat, x.error.reshape(flat.shape)
     if not is_float(dtype):
         value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
-        return Tracked(value, torch.zeros(value.shape, dtype=torch.float64), torch.zeros(value.shape), dtype)
+        return Tracked(value, nothing(value), nothing(value), dtype)
     value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
     upper = (terms.abs() + error).prod(dim=axis, keepdim=keepdim and dims is not None)
     own = SAFETY * accumulate_unit(dtype) * flat.shape[axis] * value.abs() + TINY[dtype]

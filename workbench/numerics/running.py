@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
@@ -38,6 +39,8 @@ class Running:
     results: dict[str, Result] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
+    """Of the tensors, and of what is made from sizes alone."""
 
     def __post_init__(self) -> None:
         self._products = SumsOfProducts(self.of, self.sizes)
@@ -56,6 +59,7 @@ class Running:
 
     def begin(self, tensors: Mapping[str, Tensor]) -> None:
         """Take exact inputs."""
+        self.device = next((t.device for t in tensors.values()), self.device)
         self.results.update({name: exact(t, name_of(t.dtype)) for name, t in tensors.items()})
 
     def step(self, node: OpNode) -> None:
@@ -77,7 +81,8 @@ class Running:
             own = movement.placed(
                 operator(free_of_layout(node.op))(
                     *[self._native(a) for a in node.args], **{k: self._native(v) for k, v in node.kwargs}
-                )
+                ),
+                self.device,
             )
             self.constants[node.name] = own
             if isinstance(own, Tensor) and isinstance(result, Tracked) and not is_float(result.dtype):
@@ -105,7 +110,7 @@ class Running:
             return rule(self, op, args, kwargs, dtype)
         if name in movement.CREATIONS:
             kwargs.pop("dtype", None)
-            return movement.created(op, args, kwargs, dtype)
+            return movement.created(op, args, kwargs, dtype, self.device)
         if name in movement.MOVES:
             return movement.move(name, op, args, kwargs, dtype)
         if name in POINTWISE:
@@ -233,7 +238,7 @@ def _resampled(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dty
     x = args[0]
     rest = [a.value if isinstance(a, Tracked) else a for a in args[1:]]
     window = args[1] if len(args) > 1 and isinstance(args[1], list) and "pool" in str(op) else [4]
-    count = int(torch.tensor(window).prod()) if "adaptive" not in str(op) else max(x.value.shape[-1], 4) ** 2
+    count = prod(window) if "adaptive" not in str(op) else max(x.value.shape[-1], 4) ** 2
     return linear.resampling(lambda values: op(values, *rest, **kwargs), x, count, dtype)
 
 
@@ -284,6 +289,14 @@ def _view(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: D
     return movement.move("view", op, args, kwargs, dtype)
 
 
+def _copied(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    """``copy(into, source)``: what an assignment to a part of a tensor puts there."""
+    into, source = args[:2]
+    spread = movement.move("expand", torch.Tensor.expand, [source, list(into.value.shape)], {}, source.dtype)
+    assert isinstance(spread, Tracked)
+    return spread if source.dtype == dtype else movement.cast(spread, dtype)
+
+
 def _cast(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     return movement.cast(args[0], dtype)
 
@@ -309,7 +322,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
     ),
-    "view": _view, **dict.fromkeys(movement.CASTS, _cast),
+    "view": _view, "copy": _copied, **dict.fromkeys(movement.CASTS, _cast),
 }  # fmt: skip
 
 
@@ -330,13 +343,13 @@ def _probed(op: Any, args: list[Any], kwargs: dict[str, Any], dtypes: tuple[DTyp
 
     values = run(lambda x: x.value)
     narrow = run(lambda x: x.value.to(TORCH[x.dtype]))
-    generator = torch.Generator("cpu").manual_seed(0)
+    generator = torch.Generator(values[0].device).manual_seed(0)
 
     def jittered(x: Tracked) -> Tensor:
         if not x.value.is_floating_point():
             return x.value
         drawn = torch.randint(0, 2, x.value.shape, generator=generator, device=generator.device)
-        sign = drawn.to(x.value.device) * 2.0 - 1.0
+        sign = drawn * 2.0 - 1.0
         step = x.error + UNIT[x.dtype] * x.value.abs().nan_to_num(0.0, 0.0)
         return torch.where(torch.isfinite(step), x.value + sign * step, x.value)
 
@@ -350,13 +363,13 @@ def _probed(op: Any, args: list[Any], kwargs: dict[str, Any], dtypes: tuple[DTyp
 def _bounded_by(value: Tensor, probes: list[Tensor], dtype: DType) -> Tracked:
     if not is_float(dtype):
         changed = torch.stack([(probe != value).to(torch.float64) for probe in probes]).amax(0)
-        largest = value.to(torch.float64).abs().max() if value.numel() else torch.zeros(())
+        largest = value.to(torch.float64).abs().max() if value.numel() else 0.0
         return Tracked(value, torch.zeros_like(changed), changed * (largest + 1), dtype)
     wide = value.to(torch.float64)
     # An infinity or a NaN that one has and another has not is nothing to hold a kernel to.
     moved = torch.stack([deviation(wide, probe).nan_to_num(torch.inf, torch.inf) for probe in probes]).amax(0)
     known = torch.where(torch.isfinite(moved), moved, 0.0)
-    spread = known.square().mean().sqrt() if moved.numel() else torch.zeros((), dtype=torch.float64)
+    spread = known.square().mean().sqrt() if moved.numel() else moved.new_zeros(())
     shared = PROBE_SAFETY * torch.maximum(moved, spread)
     own = 8 * accumulate_unit(dtype) * wide.abs().nan_to_num(0.0, 0.0)
     return rounded(wide, own, (torch.zeros_like(shared), shared), dtype)

@@ -96,12 +96,30 @@ class Tracked:
     @property
     def error(self) -> Tensor:
         """All of the error, elementwise."""
-        return self.independent + self.shared
+        return self.independent + self.shared if self.has_shared else self.independent
 
     @cached_property
     def is_exact(self) -> bool:
         """True while nothing has been rounded."""
-        return not bool(self.independent.any()) and not bool(self.shared.any())
+        return not any(self._kinds[:2])
+
+    @property
+    def has_shared(self) -> bool:
+        """True where some of the error is shared."""
+        return self._kinds[1]
+
+    @property
+    def is_bounded(self) -> bool:
+        """True where no error is infinite."""
+        return not self._kinds[2]
+
+    @cached_property
+    def _kinds(self) -> tuple[bool, bool, bool]:
+        """Whether any error is independent, shared, infinite: on a GPU a question to wait for, asked once."""
+        error = self.independent + self.shared
+        seen = (self.independent.any(), self.shared.any(), error.isinf().any())
+        independent, shared, infinite = torch.stack(seen).tolist()
+        return independent, shared, infinite
 
 
 def edge_of(x: Tracked) -> Tensor:
@@ -118,7 +136,7 @@ def all_finite(values: Tensor) -> bool:
     if not values.numel():
         return True
     least, most = torch.aminmax(values)
-    return bool(least > -torch.inf) and bool(most < torch.inf)
+    return bool((least > -torch.inf) & (most < torch.inf))
 
 
 def nothing(like: Tensor) -> Tensor:
@@ -131,7 +149,7 @@ def exact(value: Tensor, dtype: DType) -> Tracked:
     wide = value.to(torch.float64) if is_float(dtype) else value
     zero = nothing(wide)
     made = Tracked(wide, zero, zero, dtype)
-    made.__dict__["is_exact"] = True  # known, and on a GPU a question to wait for
+    made.__dict__["_kinds"] = (False, False, False)  # known, and on a GPU a question to wait for
     return made
 
 
@@ -147,17 +165,19 @@ def rounded(
     independent, shared = tracked
     if not is_float(dtype):
         return Tracked(value, independent, shared, dtype)
-    magnitude = value.abs()
-    finite = None if all_finite(value) else torch.isfinite(value)
+    reach = value.abs() + independent + shared
+    is_ordinary = not reach.numel() or float(reach.max()) <= LARGEST[dtype]  # False where there is a NaN
+    finite = None if is_ordinary or all_finite(value) else torch.isfinite(value)
     if finite is not None:
-        own, magnitude = torch.where(finite, own, 0.0), torch.where(finite, magnitude, 0.0)
+        own = torch.where(finite, own, 0.0)
+        reach = torch.where(finite, value.abs(), 0.0) + independent + shared
     stored: Tensor | float = 0.0
     if _is_narrow(dtype):
         again = narrowing(value, dtype, off=independent + shared, picks=picks)
         twice = torch.minimum(again, own + independent + shared)
         stored = torch.where(holds(value, dtype), twice, again)
-    overflow = (magnitude + independent + shared) > LARGEST[dtype]
-    if bool(overflow.any()):
+    if not is_ordinary:
+        overflow = reach > LARGEST[dtype]
         shared = torch.where(overflow if finite is None else overflow & finite, torch.inf, shared)
     return Tracked(value, one_after_the_other(independent, own) + stored, shared, dtype)
 

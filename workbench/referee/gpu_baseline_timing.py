@@ -16,7 +16,7 @@ from workbench.referee.gpu_expectation import Expectations
 from workbench.referee.gpu_faults import fault_of
 from workbench.referee.gpu_protocol import BaselineReport, BaselineRequest
 from workbench.referee.gpu_timing import SEED, baselines_of
-from workbench.referee.gpu_trial import Hardware
+from workbench.referee.gpu_trial import Hardware, with_room
 
 
 def timed(request: BaselineRequest, expectations: Expectations, hardware: Hardware) -> BaselineReport:
@@ -24,7 +24,7 @@ def timed(request: BaselineRequest, expectations: Expectations, hardware: Hardwa
     hardware.release()
     try:
         with torch.no_grad(), precision(request.problem.contract):
-            return _timed(request, expectations, hardware.device)
+            return with_room(lambda: _timed(request, expectations, hardware.device), hardware)
     except Exception as error:
         fault = fault_of(error)
         return BaselineReport(machine=told(error), lost=fault is None or fault.lost)

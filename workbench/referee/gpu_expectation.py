@@ -7,7 +7,6 @@ at again before each use. Runs in worker children only; works on any torch devic
 from __future__ import annotations
 
 import random
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -31,8 +30,13 @@ from workbench.referee.slicing import Slices, separable, slices
 
 DRAWN_ON_CPU = 2**20
 """Cases up to this many elements get the very values the emulator's lane has under the same seed."""
-SLICE_ELEMENTS = 2**21
-"""Elements bounded at once: bounds take some 250 bytes an element, half a gigabyte."""
+SLICE_ELEMENTS, MOST_SLICE_ELEMENTS = 2**21, 2**23
+"""Elements bounded at once: bounds take some 250 bytes an element, half a gigabyte. On a card with room for
+more, more of them, up to four times: what is asked of the card one small operation after the other takes as
+long for fewer."""
+BYTES_OF_BOUNDS = 250
+SLICE_SHARE = 1 / 40
+"""Of a card's memory, for the bounds of a slice while they are made."""
 WHOLE_ELEMENTS = 2**27
 """Where a problem does not fall apart, it is bounded whole up to this size."""
 ALWAYS = 2
@@ -43,7 +47,7 @@ NEAR_SHARE = 0.5
 NEAR_UNITS = 8
 KEPT_BYTES = 2**28
 """What is kept of checks, and of slices, where there is no card; of a card ``KEPT_SHARE`` each."""
-KEPT_SHARE = 1 / 80
+KEPT_SHARE = 1 / 32
 PART_ELEMENTS = 2**24
 """Elements held at once to the reference's own: some 60 bytes an element, a gigabyte."""
 OWN_UNITS = 256
@@ -67,6 +71,8 @@ class Prepared:
     """The reference's own outputs, where float64 is out of reach and they take its place."""
     unlike: bool = False
     """See ``Expectation.unlike``."""
+    own: bool = False
+    """See ``PlannedCheck.own``."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
@@ -102,7 +108,10 @@ class Expectations:
         self.problem = problem
         self.device = device
         self.reference = Reference(problem)
-        room = KEPT_BYTES if device == "cpu" else int(KEPT_SHARE * torch.cuda.mem_get_info(device)[1])
+        memory = 0 if device == "cpu" else int(torch.cuda.mem_get_info(device)[1])
+        room = int(KEPT_SHARE * memory) or KEPT_BYTES
+        there = int(SLICE_SHARE * memory / BYTES_OF_BOUNDS)
+        self._slice_elements = max(SLICE_ELEMENTS, min(there, MOST_SLICE_ELEMENTS))
         self._kept: _Kept[Prepared] = _Kept(room)
         self._sliced: _Kept[_Sliced] = _Kept(room)
         self._symbol: str | None = None
@@ -113,19 +122,23 @@ class Expectations:
         if kept := self._kept.find(key):
             return kept
         prepared = self._prepared(planned)
-        if prepared is not None and prepared.bounds and prepared.nbytes <= self._kept.room // 4:
+        if prepared is not None and prepared.bounds and not prepared.own:
             self._kept.keep(key, prepared)
         return prepared
 
+    def forget(self) -> bool:
+        """Give back the memory of what is kept; False where there is none."""
+        kept = self._kept.clear(), self._sliced.clear()
+        return any(kept)
+
     def differences(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
         """Compare every output with its bound."""
-        with torch.device(self.device):
-            if prepared.bounds:
-                return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(outputs, prepared)))
-            if prepared.native:
-                pairs = zip(outputs, prepared.native, strict=True)
-                return tuple(_in_parts(got, own, number) for number, (got, own) in enumerate(pairs))
-            return self._by_slices(prepared, outputs)
+        if prepared.bounds:
+            return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(outputs, prepared)))
+        if prepared.native:
+            pairs = zip(outputs, prepared.native, strict=True)
+            return tuple(_in_parts(got, own, number) for number, (got, own) in enumerate(pairs))
+        return self._by_slices(prepared, outputs)
 
     # -------------------------------------------------------------------------------- inputs
 
@@ -133,7 +146,7 @@ class Expectations:
         inputs = self._inputs(planned)
         if inputs is None:
             return None
-        prepared = self.held(planned.trial.case, inputs)
+        prepared = replace(self.held(planned.trial.case, inputs), own=planned.own)
         said = without_numbers(planned, prepared.tensors)
         return replace(prepared, note="; ".join(filter(None, (said, prepared.note)))) if said else prepared
 
@@ -142,23 +155,31 @@ class Expectations:
         marks = tuple(int(one.fingerprint()) for one in inputs)
         prepared = Prepared(case, inputs, marks, ())
         elements = sum(one.tensor.numel() for one in inputs)
-        if elements > SLICE_ELEMENTS and self._can_be_cut(case, inputs):
+        if elements > self._slice_elements and self._can_be_cut(case, inputs):
             return prepared
-        if elements <= WHOLE_ELEMENTS:
-            try:
-                declared = self._as_declared(case, prepared.tensors)
-                expected = self._expected(case.size_map, prepared.tensors, declared)
-                held = Prepared(case, inputs, marks, expected.bounds, expected.note, expected.strides)
-                return replace(held, unlike=expected.unlike)
-            except torch.OutOfMemoryError:
-                self._kept.clear()
-                self._sliced.clear()
-                torch.cuda.empty_cache()
-        with torch.device(self.device):
-            native = self.reference.call(_for_libraries(prepared.tensors))
+        if elements <= WHOLE_ELEMENTS and (held := self._whole(prepared)):
+            return held
+        native = self.reference.call(_for_libraries(prepared.tensors))
         strides = tuple(tuple(result.stride()) for result in native)
         note = "too large for float64: held to the reference's own"
         return Prepared(case, inputs, marks, (), note, strides, native)
+
+    def _whole(self, prepared: Prepared) -> Prepared | None:
+        """With bounds of the whole; None where the memory does not suffice, all that is kept given back."""
+        case = prepared.case
+        for _ in range(2):
+            try:
+                declared = self._as_declared(case, prepared.tensors)
+                expected = self._expected(case.size_map, prepared.tensors, declared)
+            except torch.OutOfMemoryError:
+                had_kept = self.forget()
+                torch.cuda.empty_cache()
+                if not had_kept:
+                    break
+            else:
+                held = replace(prepared, bounds=expected.bounds, note=expected.note)
+                return replace(held, strides=expected.strides, unlike=expected.unlike)
+        return None
 
     def _inputs(self, planned: PlannedCheck) -> tuple[Guarded, ...] | None:
         places = {n: guarded(n, meta, self.device) for n, meta in planned.trial.plan.arguments}
@@ -191,8 +212,8 @@ class Expectations:
         symbol = self._separable_symbol()
         if symbol not in case.size_map:
             return False
-        cut = slices(self.problem, case, symbol, SLICE_ELEMENTS).inputs
-        return sum(one.tensor.numel() for one in inputs if one.name in cut) > SLICE_ELEMENTS // 16
+        cut = slices(self.problem, case, symbol, self._slice_elements).inputs
+        return sum(one.tensor.numel() for one in inputs if one.name in cut) > self._slice_elements // 16
 
     def _expected(
         self,
@@ -200,10 +221,9 @@ class Expectations:
         tensors: Mapping[str, Tensor],
         declared: Mapping[str, Tensor] | None = None,
     ) -> Expectation:
-        with torch.device(self.device):
-            given = _for_libraries(tensors)
-            usual = None if declared is None else _for_libraries(declared)
-            return held_against(self.problem, self.reference, sizes, given, usual)
+        given = _for_libraries(tensors)
+        usual = None if declared is None else _for_libraries(declared)
+        return held_against(self.problem, self.reference, sizes, given, usual)
 
     def _as_declared(self, case: Case, tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
         """The same values in the problem's own layouts; None where they lie so."""
@@ -219,7 +239,7 @@ class Expectations:
         return not bool(torch.stack([_far(output[part], own) for output, own in pairs]).any())
 
     def _by_slices(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
-        cut = slices(self.problem, prepared.case, self._separable_symbol(), SLICE_ELEMENTS)
+        cut = slices(self.problem, prepared.case, self._separable_symbol(), self._slice_elements)
         found: list[Difference] = [
             Difference(output=number, max_abs=0.0, max_ratio=0.0) for number in range(len(outputs))
         ]
@@ -228,7 +248,7 @@ class Expectations:
         bounds = {part.start: self._bounds_of(prepared, cut, part) for part in chosen}
         usual = [_usual(limits) for limits in zip(*bounds.values(), strict=True)]
         for part in parts:
-            limits = bounds.get(part.start)
+            limits = bounds.get(part.start) or self._known_bounds(prepared, part)
             if limits is None:
                 tensors = cut.of(prepared.tensors, part)
                 if self._as_reference(tensors, outputs, part) or self._near(tensors, outputs, part, usual):
@@ -242,12 +262,16 @@ class Expectations:
 
     def _bounds_of(self, prepared: Prepared, cut: Slices, part: slice) -> tuple[OutputBound, ...]:
         """Of one slice, kept between candidates: the same inputs choose the same slices."""
-        key = (prepared.case.label, prepared.marks, part.start)
-        if kept := self._sliced.find(key):
-            return kept.bounds
+        if known := self._known_bounds(prepared, part):
+            return known
         made = self._expected(cut.sizes(prepared.case, part), cut.of(prepared.tensors, part)).bounds
-        self._sliced.keep(key, _Sliced(made))
+        if not prepared.own:
+            self._sliced.keep(_place(prepared, part), _Sliced(made))
         return made
+
+    def _known_bounds(self, prepared: Prepared, part: slice) -> tuple[OutputBound, ...] | None:
+        kept = self._sliced.find(_place(prepared, part))
+        return None if kept is None else kept.bounds
 
     def _near(
         self, tensors: Mapping[str, Tensor], outputs: tuple[Tensor, ...], part: slice, usual: list[Tensor]
@@ -257,13 +281,16 @@ class Expectations:
         A reference that rounds to 16 bits between its steps is seldom as near to a kernel as
         ``_as_reference`` asks, and neither is wrong.
         """
-        with torch.device(self.device):
-            try:
-                expected = self.reference.oracle(_for_libraries(tensors))
-            except ProblemError:
-                return False
-            threes = zip(outputs, expected, usual, strict=True)
-            return all(_within(output[part], own, allowed) for output, own, allowed in threes)
+        try:
+            expected = self.reference.oracle(_for_libraries(tensors))
+        except ProblemError:
+            return False
+        threes = zip(outputs, expected, usual, strict=True)
+        return all(_within(output[part], own, allowed) for output, own, allowed in threes)
+
+
+def _place(prepared: Prepared, part: slice) -> Hashable:
+    return prepared.case.label, prepared.marks, part.start
 
 
 @dataclass(frozen=True, eq=False)
@@ -286,11 +313,15 @@ V = TypeVar("V", Prepared, _Sliced)
 
 
 class _Kept(Generic[V]):
-    """What the next kernel needs as well, up to so many bytes on the device; the eldest goes first."""
+    """What the next kernel needs as well, up to so many bytes on the device.
+
+    What is there stays, and what there is no room for is made anew: every kernel asks in the same order, and
+    the eldest, if it went, would be the first that the next kernel asks for.
+    """
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self._held: OrderedDict[Hashable, tuple[V, tuple[int, ...]]] = OrderedDict()
+        self._held: dict[Hashable, tuple[V, tuple[int, ...]]] = {}
 
     def find(self, key: Hashable) -> V | None:
         """None where it is not known, or an earlier kernel wrote to it."""
@@ -300,23 +331,24 @@ class _Kept(Generic[V]):
         if value.fingerprints() != marks:
             del self._held[key]
             return None
-        self._held.move_to_end(key)
         return value
 
     def keep(self, key: Hashable, value: V) -> None:
-        self._held[key] = (value, value.fingerprints())
-        while sum(one.nbytes for one, _ in self._held.values()) > self.room:
-            self._held.popitem(last=False)
+        if sum(one.nbytes for one, _ in self._held.values()) + value.nbytes <= self.room:
+            self._held[key] = (value, value.fingerprints())
 
-    def clear(self) -> None:
+    def clear(self) -> bool:
+        """False where there was nothing."""
+        had_any = bool(self._held)
         self._held.clear()
+        return had_any
 
 
 def _usual(limits: tuple[OutputBound, ...]) -> Tensor:
     """What is allowed at each place of a row beside storing it, the least of some slices; zero where an index
     must be right."""
     if any(one.tie is not None or one.step is not None or not is_float(one.dtype) for one in limits):
-        return torch.zeros((), dtype=torch.float64)
+        return torch.zeros((), dtype=torch.float64, device=limits[0].allowed.device)
     beside = [(one.allowed - _stored(one.expected, one.dtype)).nan_to_num(0.0, 0.0) for one in limits]
     return torch.stack([one.clamp_min(0.0).mean(0, keepdim=True) for one in beside]).amin(0)
 

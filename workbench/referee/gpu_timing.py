@@ -21,7 +21,7 @@ from workbench.referee.clock.rotation import rotated
 from workbench.referee.gpu_expectation import Expectations, Prepared
 from workbench.referee.gpu_faults import fault_of, outcome_of
 from workbench.referee.gpu_protocol import TimeReport, TimeRequest
-from workbench.referee.gpu_trial import LOST, Endless, Hardware
+from workbench.referee.gpu_trial import LOST, Endless, Hardware, with_room
 from workbench.referee.matrix import PlannedCheck
 from workbench.referee.mismatch import mismatch
 from workbench.referee.protocol import Trial
@@ -39,7 +39,7 @@ def timed(request: TimeRequest, expectations: Expectations, hardware: Hardware) 
     hardware.release()
     try:
         with torch.no_grad(), precision(request.problem.contract):
-            report = _timed(request, expectations, hardware)
+            report = with_room(lambda: _timed(request, expectations, hardware), hardware)
     except Endless as error:
         LOST.append(error)  # with its frames, which hold the kernel that still runs
         endless = TimedOut(case=request.case.label, limit_s=FIRST_CALL_S, message="while it was timed")

@@ -45,6 +45,8 @@ class PlannedCheck:
     races: bool = False
     repeat: bool = False
     """Run twice, with the threads in opposite order, and compare bit by bit."""
+    own: bool = False
+    """On a seed that no other kernel meets: what must come of it is wanted once."""
 
     @property
     def may_be_refused(self) -> bool:
@@ -96,7 +98,8 @@ def checks_on_gpu(
 
 def _of_its_own(trial: Trial, options: JudgeOptions) -> tuple[PlannedCheck, ...]:
     """One check more on a seed that no other kernel meets, where there is one."""
-    return () if options.own_seed is None else (PlannedCheck(trial, "normal", options.own_seed, "plain"),)
+    seed = options.own_seed
+    return () if seed is None else (PlannedCheck(trial, "normal", seed, "plain", own=True),)
 
 
 def _special_times(trial: Trial) -> int:

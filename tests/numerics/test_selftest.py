@@ -139,17 +139,31 @@ def test_a_declared_case_with_large_results_in_between_is_not_run() -> None:
 def test_the_largest_cases_are_asked_up_to_a_size_that_says_enough(
     sizes: tuple[int, ...], asked: set[int]
 ) -> None:
+    """Where an output is nearly constant in one, all of them are asked."""
+    findings, ran = _found_at(sizes, nearly_constant(1e-3))
+    assert [found.severity for found in findings] == ["warn"] and ran == asked
+
+
+def test_one_case_is_enough_where_nothing_is_found() -> None:
+    findings, ran = _found_at((8, 16, 32, 64, 100_000), nearly_constant(0.5))
+    assert findings == () and ran == {16}
+
+
+def _found_at(sizes: tuple[int, ...], op: ops.Op) -> tuple[tuple[Finding, ...], set[int]]:
+    """What is found where there are small cases of so many rows, and the rows it was run with."""
     ran = set()
 
     def call(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         ran.add(tensors["x"].shape[0])
-        return (tensors["x"].double().exp().float(),)
+        return (op.call(**tensors),)
 
-    op = ops.make(torch.exp, {"x": (8, 3)}, (ops.node("exp", "aten.exp.default", X),))
+    def oracle(tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        return call({k: t.double() for k, t in tensors.items()})
+
     (x,) = op.problem.tensors
     proofs = tuple(Case(label=str(n), sizes=(("n", n),)) for n in sizes)
-    changes = {"tensors": (x.model_copy(update={"dims": ("n", 3)}),), "symbols": ("n",), "proofs": proofs}
-    assert SelfTest(op.problem.model_copy(update=changes), call, call).findings() == () and ran == asked
+    changes = {"tensors": (x.model_copy(update={"dims": ("n", 50)}),), "symbols": ("n",), "proofs": proofs}
+    return SelfTest(op.problem.model_copy(update=changes), call, oracle).findings(), ran
 
 
 def test_what_was_run_is_kept_for_what_is_asked_next() -> None:

@@ -77,8 +77,8 @@ class SelfTest:
     """A problem's answers that must fail. ``call`` is the reference, ``oracle`` the same in float64.
 
     Both take all the problem's tensors by name. What was run is kept for what is asked next: each of
-    a deep network's hundred parameters is changed alone, once for each trial. Whatever is found is true of all
-    trials, so that another one is only run where something is.
+    a deep network's hundred parameters is changed alone, once for each trial. Whatever is found is true of
+    all trials, so that another one is only run where something is.
     """
 
     def __init__(self, problem: Problem, call: Reference, oracle: Reference) -> None:

@@ -7,6 +7,7 @@ the loop: an expression that grows with each step, and minutes of algebra. Owns 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Any
 
 import torch
@@ -25,7 +26,7 @@ SHORTEST = 8
 """Elements of an axis that a loop along it is worth fixing it for."""
 
 Axis = tuple[str, int]
-Calls = Callable[[Collection[Axis], int], int | None]
+Calls = Callable[[tuple[Axis, ...], int], int | None]
 
 
 def unrolled(form: Form, inputs: Mapping[str, Tensor], held: Mapping[str, Tensor]) -> tuple[Axis, ...]:
@@ -34,36 +35,42 @@ def unrolled(form: Form, inputs: Mapping[str, Tensor], held: Mapping[str, Tensor
     An axis that the reference takes at no other size alone is tried along with those of its size.
     """
 
-    def calls(axes: Collection[Axis], size: int) -> int | None:
+    unchanged = _calls(form, inputs, held, (), 0) or 0
+    if unchanged < LONG:
+        return ()
+
+    @cache
+    def calls(axes: tuple[Axis, ...], size: int) -> int | None:
         return _calls(form, inputs, held, axes, size)
 
-    if (calls((), 0) or 0) < LONG:
-        return ()
     found: list[Axis] = []
     tied: dict[int, list[Axis]] = {}
     for name, tensor in inputs.items():
         for axis, size in enumerate(tensor.shape):
             if size < SHORTEST:
                 continue
-            if calls([(name, axis)], size // 2) is None:
+            if calls(((name, axis),), size // 2) is None:
                 tied.setdefault(size, []).append((name, axis))
-            elif _decides(calls, [(name, axis)], size):
+            elif _decides(calls, ((name, axis),), size, unchanged):
                 found.append((name, axis))
     for size, axes in tied.items():
-        if len(axes) > 1 and _decides(calls, axes, size):
+        if len(axes) > 1 and _decides(calls, tuple(axes), size, unchanged):
             found += axes
     return tuple(found)
 
 
-def _decides(calls: Calls, axes: Collection[Axis], size: int) -> bool:
-    """True where half the size takes fewer operations, and no size nearby just as many.
+def _decides(calls: Calls, axes: tuple[Axis, ...], size: int, unchanged: int) -> bool:
+    """True where half the size takes fewer operations than the whole, and no size nearby just as many.
 
     A loop that doubles its step has as many at a whole range of sizes: the export keeps the range.
     """
-    whole, half, quarter = (calls(axes, size // part) for part in (1, 2, 4))
-    if whole is None or half is None or quarter is None or not whole > half > quarter:
+    half = calls(axes, size // 2)
+    if half is None or unchanged <= half:
         return False
-    return all(calls(axes, near) != whole for near in (size - 1, size + 1, size * 3 // 4))
+    quarter = calls(axes, size // 4)
+    if quarter is None or half <= quarter:
+        return False
+    return all(calls(axes, near) != unchanged for near in (size - 1, size + 1, size * 3 // 4))
 
 
 def _calls(

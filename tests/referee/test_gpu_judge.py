@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from test_gpu_trial import RIGHT, SMALL, Cpu, softmax
@@ -82,6 +83,28 @@ def test_where_the_reference_breaks_the_context_others_are_checked_all_the_same(
     assert {(check.inputs, check.covered) for check in judgement.left_out} == {("heavy-tailed", False)}
     again, _ = judged(later := Lane())
     assert again == Passed() and later.losses == ["none"]  # the next kernel loses nothing
+
+
+def test_what_another_kernel_has_been_told_meanwhile_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """On an H100 six right kernels of eight, judged side by side, were said to write beside their memory."""
+    refusing(monkeypatch, "heavy-tailed")
+    judged(Lane())
+    known = gpu_judge._REFUSED.pop(SMALL.digest)
+
+    lane, asked = Lane(), Lane.ask
+
+    def beside(*given: Any, **named: Any) -> Result:
+        answer = asked(*given, **named)
+        gpu_judge._REFUSED[SMALL.digest] = known
+        return answer
+
+    monkeypatch.setattr(Lane, "ask", beside)
+    outcome, judgement = judged(lane)
+    assert outcome == Passed() and lane.losses == ["lost", "none"]
+    assert [one.doubted for one in lane.asked] == [None, None]
+    assert {check.inputs for check in judgement.left_out} == {"heavy-tailed"}
 
 
 def test_ordinary_inputs_are_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

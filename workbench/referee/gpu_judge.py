@@ -230,11 +230,14 @@ class GpuJudgement(Judgement):
         """All checks but those in which the reference breaks the context, also where no kernel has run.
 
         Behind a kernel it may be the kernel's doing: a stray write to what the reference reads. So it is
-        asked once more, as the first thing that a new process does, before a check is left out.
+        asked once more, as the first thing that a new process does, before a check is left out. Another
+        kernel of the problem, judged beside this one, may have been told so meanwhile.
         """
         told = ""
         doubted: Drawn | None = None
         for _ in range(2 * MOST_REFUSED):
+            if doubted is not None and doubted[:2] in _REFUSED.get(self.problem.digest, ()):
+                doubted = None
             report = self._asked_to_check(doubted)
             if not isinstance(report, CheckReport):
                 return report

@@ -94,6 +94,10 @@ CELLS = {
         "def f(x, m):\n    return (m[:, :, None] & (x > 0)[:, None, :]).float().mean((1, 2))\n",
         "inputs = [torch.randn(5, 9), torch.rand(5, 7) < 0.5]\n",
     ),
+    "box_sum": (
+        "def f(x):\n    return F.conv2d(x, torch.ones(1, 1, 3, 5), padding=(1, 2)).relu()\n",
+        "inputs = [torch.randn(2, 1, 7, 9)]\n",
+    ),
     "known_largest": (
         "def f(x):\n    share = x.softmax(1)\n"
         "    return share.max(1).values, share < 0.5 * share.amax(1, True)\n",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.graph.activations import activation_in_product
 from workbench.playbook.graph.attention_rewrite import attention, shared_heads
+from workbench.playbook.graph.box_sums import box_sum
 from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
@@ -44,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     "few_terms": few_terms,
     "nested_sums": nested_sums,
     "separate_counts": separate_counts,
+    "box_sum": box_sum,
     "known_largest": known_largest,
     "few_largest": few_largest,
 }
@@ -75,6 +77,7 @@ MAY_COST = frozenset(
         "shared_heads",
         "activation_in_product",
         "few_largest",
+        "box_sum",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -33,6 +33,7 @@ RISKS: Mapping[str, str] = {
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "nested_sums": "Another order of summation; a multiplication an element.",
     "separate_counts": "A launch more where the counts share no kernel.",
+    "box_sum": "Another order of summation; sums along an axis are written and read again.",
     "known_largest": "None where functions keep the order of their arguments to the last bit.",
     "taken_out": "Another order of rounding; sums of larger numbers, divided afterwards.",
     "depthwise": "Another order of summation; windows of many elements cost arithmetic too.",

@@ -204,6 +204,18 @@ ALGEBRA = (
         "otherwise.",
     ),
     _rewrite(
+        "box_sum",
+        "boxes added up along one axis after the other",
+        "compute",
+        "instructions: additions for the box's sides, where there were products for all of its elements",
+        "How alike two scans are near a voxel is told by sums over the box around it, 9 by 9 by 9 voxels: a "
+        "convolution with a filter of ones, as it is usually written. A library multiplies each of the 729 "
+        "elements by one and adds it. But sums may be made in any order: first along lines, nine elements "
+        "each; then nine of these lines to a square; then nine squares to the box. That is 27 additions, and "
+        "two more kernels that write what the next one reads. Any filter whose elements are all the same "
+        "will do, a mean among them, as long as no channel is added to another.",
+    ),
+    _rewrite(
         "known_largest",
         "the largest share is that of the largest element",
         "memory",

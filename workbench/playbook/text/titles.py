@@ -37,6 +37,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("nested_sums", "off"): "Sum in two steps, with the weights between them",
     ("separate_counts", "on"): "Count along each axis, and multiply",
     ("separate_counts", "off"): "Count places one by one",
+    ("box_sum", "on"): "Add boxes up along one axis after the other",
+    ("box_sum", "off"): "Add boxes up as convolutions",
     ("known_largest", "on"): "Make the largest share of the largest element",
     ("known_largest", "off"): "Compare all shares for the largest",
     ("taken_out", "on"): "Take a row's statistics out of its sums",

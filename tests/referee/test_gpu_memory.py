@@ -65,11 +65,40 @@ def test_a_fingerprint_sees_every_bit_and_place(change: object) -> None:
     assert int(fingerprint(values)) != before
 
 
+def test_a_zero_that_stands_for_all_elements_has_a_fingerprint() -> None:
+    """Errors of what is exact are one number in memory, which has no stride."""
+    for shape in ((), (1,), (1, 1), (3, 5)):
+        zeros = torch.zeros((), dtype=torch.float64).expand(shape)
+        assert int(fingerprint(zeros)) == int(fingerprint(torch.zeros(shape, dtype=torch.float64)))
+
+
+def test_bounds_of_one_index_are_kept() -> None:
+    problem = open_problem(read_cell(LARGEST))
+    trial = Trial(
+        case=problem.cases[0],
+        plan=Plan(arguments=tuple(problem.metas(problem.cases[0]).items()), steps=(), outputs=()),
+    )
+    expectations = Expectations(problem, "cpu")
+    prepared = expectations.prepare(PlannedCheck(trial, "normal", 5, "plain"))
+    assert prepared is not None and prepared.bounds
+    assert expectations.prepare(PlannedCheck(trial, "normal", 5, "plain")) is prepared
+
+
 def test_fingerprints_go_on_across_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     values = torch.randn(1000)
     whole = int(fingerprint(values))
     monkeypatch.setattr("workbench.referee.gpu_memory.PIECE", 64)
     assert int(fingerprint(values)) == whole
+
+
+LARGEST = """
+import torch
+
+def largest(x: torch.Tensor) -> torch.Tensor:
+    return x.argmax(1)
+
+inputs = [torch.randn(1, 33)]
+"""
 
 
 # ------------------------------------------------------------------------------------ slices

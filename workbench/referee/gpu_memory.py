@@ -71,7 +71,8 @@ def fingerprint(values: Tensor) -> Tensor:
 
 def _words(values: Tensor) -> Tensor:
     """The bits as the widest integers that fit, in order."""
-    flat = values.contiguous().reshape(-1).view(torch.uint8)
+    flat = values.contiguous().reshape(-1)
+    flat = flat.as_strided(flat.shape, (1,)).view(torch.uint8)  # the stride of one element may be nothing
     for dtype, width in ((torch.int64, 8), (torch.int32, 4), (torch.int16, 2)):
         if flat.numel() % width == 0 and flat.storage_offset() % width == 0:
             return flat.view(dtype)

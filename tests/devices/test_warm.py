@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -75,6 +77,33 @@ def test_a_process_whose_kernel_still_runs_is_gone_before_the_next_is_asked(pair
     first = pid(ask(pair, b"a"))
     ask(pair, b"running")
     assert not Path(f"/proc/{first}").exists()
+
+
+def test_a_process_that_has_run_nobody_s_kernel_is_another_one(pair: WarmPair) -> None:
+    """Whoever asks for that may have been behind another kernel in the queue, whose process it would get."""
+    first = pid(pair.ask(b"a", 30.0, loss, fresh=True))
+    second = pid(pair.ask(b"b", 30.0, loss, fresh=True))
+    assert second != first and pid(ask(pair, b"c")) == second
+
+
+def test_a_request_is_made_when_its_turn_has_come(pair: WarmPair) -> None:
+    found: list[bytes] = []
+    begun = threading.Event()
+
+    def later() -> bytes:
+        return found[0]
+
+    def first() -> bytes:
+        begun.set()
+        time.sleep(0.2)  # the other one waits by now
+        found.append(b"found")
+        return b"a"
+
+    with ThreadPoolExecutor(2) as pool:
+        busy = pool.submit(pair.ask, first, 30.0, loss)
+        begun.wait()
+        answer = pool.submit(pair.ask, later, 30.0, loss).result()
+        assert pid(answer) == pid(busy.result())
 
 
 def test_a_hang_costs_its_own_request_only(pair: WarmPair) -> None:

@@ -12,7 +12,7 @@ from workbench.errors import DeviceError
 from workbench.model import H100, Crashed, Kernel, Outcome, Passed
 from workbench.referee import gpu_judge
 from workbench.referee.gpu_expectation import Expectations, Prepared
-from workbench.referee.gpu_judge import GpuJudgement, GpuOptions, Loss
+from workbench.referee.gpu_judge import GpuJudgement, GpuOptions, Loss, Payload
 from workbench.referee.gpu_protocol import CheckRequest
 from workbench.referee.gpu_trial import checked
 from workbench.referee.matrix import PlannedCheck
@@ -30,16 +30,19 @@ class Lane:
     def __init__(self) -> None:
         self.asked: list[CheckRequest] = []
         self.losses: list[Loss] = []
+        self.fresh: list[bool] = []
 
     def ask(
         self,
-        payload: bytes,
+        payload: Payload,
         wall_s: float,
         loss: Callable[[Result], Loss],
         on_message: Callable[[bytes], None] | None = None,
         quiet: bool = False,
+        fresh: bool = False,
     ) -> Result:
-        self.asked.append(CheckRequest.model_validate_json(payload))
+        self.asked.append(CheckRequest.model_validate_json(payload() if callable(payload) else payload))
+        self.fresh.append(fresh)
         KERNELS_RUN.clear()  # a process that was lost is replaced
         report = checked(self.asked[-1], on_message or (lambda message: None), Cpu(softmax))
         answer = Returned(payload=report.model_dump_json().encode())
@@ -131,5 +134,6 @@ def test_what_breaks_only_behind_the_kernel_is_the_kernel_s_fault(
     outcome, judgement = judged(lane := Lane())
     assert isinstance(outcome, Crashed) and "memory that is not its own" in outcome.message
     assert lane.asked[0].doubted is None and lane.asked[1].doubted is not None
+    assert lane.fresh == [False, True]
     assert lane.asked[1].doubted[1] in kinds
     assert judgement.left_out == () and gpu_judge._REFUSED == {}

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from workbench.devices.turns import Place, Turns
 from workbench.errors import DeviceError
-from workbench.referee.gpu_judge import Loss
+from workbench.referee.gpu_judge import Loss, Payload
 from workbench.workers import Conversation, Result, Returned
 
 CLOSED = "the cuda device is closed; open another session"
@@ -33,6 +33,8 @@ class _Worker:
         self.warmed: bytes = b""
         self.failed: str = ""
         self.warm_s = 0.0
+        self.was_asked = False
+        """Whether it was asked for anything but to be warm."""
         threading.Thread(target=self._warm, name="warming", daemon=True).start()
 
     def _warm(self) -> None:
@@ -79,11 +81,12 @@ class _Worker:
 class Request:
     """What a process is asked; see ``Asking``."""
 
-    payload: bytes
+    payload: Payload
     wall_s: float
     loss: Callable[[Result], Loss]
     on_message: Callable[[bytes], None] | None = None
     quiet: bool = False
+    fresh: bool = False
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,15 @@ class Seat:
 
     def ask(
         self,
-        payload: bytes,
+        payload: Payload,
         wall_s: float,
         loss: Callable[[Result], Loss],
         on_message: Callable[[bytes], None] | None = None,
         quiet: bool = False,
+        fresh: bool = False,
     ) -> Result:
         """See ``Asking``."""
-        return self.pair.asked(self.place, Request(payload, wall_s, loss, on_message, quiet))
+        return self.pair.asked(self.place, Request(payload, wall_s, loss, on_message, quiet, fresh))
 
 
 class WarmPair:
@@ -133,14 +137,15 @@ class WarmPair:
 
     def ask(
         self,
-        payload: bytes,
+        payload: Payload,
         wall_s: float,
         loss: Callable[[Result], Loss],
         on_message: Callable[[bytes], None] | None = None,
         quiet: bool = False,
+        fresh: bool = False,
     ) -> Result:
         """See ``Asking``. A process found dead before it was asked is replaced, and the next one asked."""
-        return self.seat().ask(payload, wall_s, loss, on_message, quiet)
+        return self.seat().ask(payload, wall_s, loss, on_message, quiet, fresh)
 
     def seat(self, last: bool = False) -> Seat:
         """A place in the queue that is kept from request to request: a kernel begun is ended first.
@@ -152,10 +157,14 @@ class WarmPair:
     def asked(self, place: Place, request: Request) -> Result:
         """One request at its place in the queue."""
         with self._turns.turn(place):
+            if request.fresh and self._current.was_asked and not self._closed:
+                self._replace(wait=False)
             talk = self._ready()
+            self._current.was_asked = True
             if request.quiet and self._spare is not None:
                 self._spare.wait()
-            result = talk.ask(request.payload, request.wall_s, request.on_message)
+            payload = request.payload() if callable(request.payload) else request.payload
+            result = talk.ask(payload, request.wall_s, request.on_message)
             if self._closed:  # whatever ended the process, it was not the kernel
                 raise DeviceError(CLOSED)
             cost = request.loss(result)

@@ -73,19 +73,25 @@ REGISTERS_A_WARP = 256
 """Registers are given to warps in pieces of this many."""
 
 
+Payload = bytes | Callable[[], bytes]
+
+
 class Asking(Protocol):
     """Whoever has a process with the GPU."""
 
     def ask(
         self,
-        payload: bytes,
+        payload: Payload,
         wall_s: float,
         loss: Callable[[Result], Loss],
         on_message: Callable[[bytes], None] | None = None,
         quiet: bool = False,
+        fresh: bool = False,
     ) -> Result:
         """One request to the process that holds the GPU, alone on it; ``quiet``: nothing else warms up.
 
+        ``fresh``: to a process that has run nobody's kernel.
+        A ``payload`` that is called is made when its turn has come: what others found out meanwhile is in it.
         ``loss`` is asked what the answer means for the process. Raises ``DeviceError``.
         """
         ...
@@ -236,7 +242,7 @@ class GpuJudgement(Judgement):
         told = ""
         doubted: Drawn | None = None
         for _ in range(2 * MOST_REFUSED):
-            if doubted is not None and doubted[:2] in _REFUSED.get(self.problem.digest, ()):
+            if doubted is not None and doubted[:2] in self._refused():
                 doubted = None
             report = self._asked_to_check(doubted)
             if not isinstance(report, CheckReport):
@@ -247,31 +253,38 @@ class GpuJudgement(Judgement):
             if doubted not in (None, report.refused):
                 return _spoilt(doubted)
             if doubted is not None:
-                known = _REFUSED.get(self.problem.digest, ())
-                _REFUSED[self.problem.digest] = (*known, doubted[:2])
+                _REFUSED[self.problem.digest] = tuple(dict.fromkeys((*self._refused(), doubted[:2])))
             doubted = report.refused if doubted is None else None
             self.started, self.done, told = None, [], report.machine
         raise DeviceError(f"{told}; the kernel was not judged")
 
+    def _refused(self) -> tuple[Inputs, ...]:
+        """Checks that are left out so far, for every kernel of this problem."""
+        return _REFUSED.get(self.problem.digest, ())
+
     def _asked_to_check(self, doubted: Drawn | None) -> CheckReport | Outcome:
         first = self.problem.cases[0]
-        request = CheckRequest(
-            problem=self.problem,
-            trials=tuple(
-                Trial(case=c, plan=plan, once=c in self.probes, probe=c in self.probes)
-                for c, plan in self.plans.items()
-            ),
-            images=tuple(self.images.values()),
-            options=self.options,
-            own_tensors=self.problem.own_inputs and first in self.plans,
-            kernel_s=self.gpu_options.kernel_s,
-            refused=_REFUSED.get(self.problem.digest, ()),
-            doubted=doubted,
-        )
-        with self._clock("run"):
-            result = self.lane.ask(
-                request.model_dump_json().encode(), self.gpu_options.wall_s, _loss_of_check, self._heard
+
+        def request() -> bytes:
+            asked = CheckRequest(
+                problem=self.problem,
+                trials=tuple(
+                    Trial(case=c, plan=plan, once=c in self.probes, probe=c in self.probes)
+                    for c, plan in self.plans.items()
+                ),
+                images=tuple(self.images.values()),
+                options=self.options,
+                own_tensors=self.problem.own_inputs and first in self.plans,
+                kernel_s=self.gpu_options.kernel_s,
+                refused=tuple(one for one in self._refused() if doubted is None or one != doubted[:2]),
+                doubted=doubted,
             )
+            return asked.model_dump_json().encode()
+
+        with self._clock("run"):
+            fresh = doubted is not None
+            wall_s = self.gpu_options.wall_s
+            result = self.lane.ask(request, wall_s, _loss_of_check, self._heard, fresh=fresh)
         if not isinstance(result, Returned):
             return self._ended(result)
         try:
@@ -285,7 +298,7 @@ class GpuJudgement(Judgement):
         labels = {case.label for case in self.plans}
         self.left_out = tuple(
             Check(case=case, inputs=inputs, seed=0, covered=False, note="the reference fails there")
-            for case, inputs in _REFUSED.get(self.problem.digest, ())
+            for case, inputs in self._refused()
             if case in labels
         )
         self.seconds |= dict(report.seconds)

@@ -29,6 +29,13 @@ def weighted(t: dict[str, Tensor]) -> Tensor:
     return t["x"] * (at.clamp(min=0) - first) + first
 
 
+def differences(x: Tensor) -> Tensor:
+    """To the next element and the one after it, on both sides; a row's ends go on for ever."""
+    around, width = F.pad(x, (2, 2), mode="replicate"), x.shape[-1]
+    one = around[..., 3 : 3 + width] - around[..., 1 : 1 + width]
+    return one + 2 * (around[..., 4 : 4 + width] - around[..., :width])
+
+
 CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "bilinear, twice": (scaled("bilinear", 2), of(x=(2, 3, 6, 8))()),
     "bilinear, odd": (scaled("bilinear", 2), of(x=(2, 3, 5, 7))()),
@@ -42,6 +49,9 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "bicubic, halved": (scaled("bicubic", 0.5), of(x=(1, 2, 7, 12))()),
     "bicubic, four times": (scaled("bicubic", 4), of(x=(1, 2, 1, 5))()),
     "weights": (weighted, of(x=(3, 20))()),
+    "ends repeated": (lambda t: differences(t["x"]), of(x=(2, 3, 8))()),
+    "ends repeated twice": (lambda t: differences(differences(t["x"])), of(x=(2, 3, 7))()),
+    "edges repeated": (lambda t: F.pad(t["x"], (1, 2, 2, 1), mode="replicate").sin(), of(x=(2, 3, 5, 8))()),
 }
 VECTORS: tuple[Vector, ...] = (
     (("index_width", "32"), ("vector_width", "1")),

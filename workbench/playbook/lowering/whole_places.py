@@ -8,6 +8,9 @@ multiprocessor does 16 a cycle where it multiplies 128 times, and the compiler, 
 vector an element is, finds most weights by itself, and that neighbours read the same elements.
 
 The numbers are the same to the last bit; where an axis is too long for that, nothing is changed.
+
+So are places that are whole numbers of 64 bits to begin with, as those of padding that repeats the edge:
+``min(max(x - 1, 0), W - 1)`` has one in 32, wherever ``x`` is an index that has.
 """
 
 from __future__ import annotations
@@ -53,6 +56,8 @@ class _Found:
     """Floating-point numbers."""
     whole: dict[int, Expr] = field(default_factory=dict)
     """Whole numbers of 64 bits, in 32."""
+    steps: dict[int, int] = field(default_factory=dict)
+    """Indices that are the same everywhere: numbers, small ones."""
     parts: dict[int, _Place] = field(default_factory=dict)
     """Whole parts of places, by the serial of what is in ``whole``."""
     floors: dict[int, _Place] = field(default_factory=dict)
@@ -70,7 +75,7 @@ def in_whole_numbers(pool: Pool, kernel: Kernel) -> tuple[Kernel, tuple[Size, ..
         return kernel, ()
     found = _Found(pool)
     stores = [replace(store, value=_rewritten(found, store)) for store in kernel.stores]
-    if not found.parts:
+    if stores == list(kernel.stores):
         return kernel, ()
     return replace(kernel, stores=stores), tuple(found.axes)
 
@@ -97,9 +102,16 @@ def _note(found: _Found, expr: Expr) -> None:
     match expr:
         case Index(dtype="i64" | "i32", view=view):
             counted = [axis for axis in view.axes if not axis.stride.is_zero]
-            if len(counted) == 1 and counted[0].stride.is_one and view.offset.is_zero:
+            offset = view.offset.number
+            if offset is None or abs(offset) > MOST_EXACT:
+                return
+            if not counted:
+                found.steps[expr.serial] = offset
+            elif len(counted) == 1 and counted[0].stride.is_one:
                 found.whole[expr.serial] = found.pool.index(view, "i32")
-        case Apply(op="cast", dtype="f32", args=(Index(view=view) as index,)) if index.serial in found.whole:
+        case Apply(op="cast", dtype="f32", args=(Index(view=view) as index,)) if (
+            index.serial in found.whole and view.offset.is_zero
+        ):
             found.axes.update((axis.size, None) for axis in view.axes if not axis.stride.is_zero)
             found.places[expr.serial] = _Place(found.whole[index.serial])
         case Apply(dtype="f32", args=(left, right)):
@@ -110,18 +122,23 @@ def _note(found: _Found, expr: Expr) -> None:
             _note_part(found, expr, found.places[number.serial])
         case Apply(op="cast", dtype="i64", args=(floor,)) if floor.serial in found.floors:
             _note_floor(found, expr, found.floors[floor.serial])
-        case Apply(op=op, dtype="i64", args=(one, Const(value=value))) if (
-            op in _ON_WHOLE and one.serial in found.whole and _is_small(op, value)
-        ):
-            args = (found.whole[one.serial], found.pool.const(value, "i32"))
-            found.whole[expr.serial] = found.pool.apply(op, "i32", args)
+        case Apply(op=op, dtype="i64", args=(one, other)) if op in _ON_WHOLE:
+            if op != "sub" and one.serial not in found.whole:
+                one, other = other, one
+            step = _step(found, op, other)
+            if one.serial in found.whole and step is not None:
+                if op == "add" and isinstance(step, int) and step < 0:
+                    op, step = "sub", -step
+                args = (found.whole[one.serial], found.pool.const(step, "i32"))
+                found.whole[expr.serial] = found.pool.apply(op, "i32", args)
 
 
-def _is_small(op: str, value: bool | int | float | str) -> bool:
-    """True where 32 bits have room for what comes of it; sizes, as text, do where indices do."""
+def _step(found: _Found, op: str, expr: Expr) -> int | str | None:
+    """A number of which 32 bits have room for what comes of it; sizes, as text, do where indices do."""
+    value = expr.value if isinstance(expr, Const) else found.steps.get(expr.serial)
     if isinstance(value, str):
-        return op not in ("add", "sub")
-    return isinstance(value, int) and abs(value) <= MOST_EXACT
+        return None if op in ("add", "sub") else value
+    return value if isinstance(value, int) and abs(value) <= MOST_EXACT else None
 
 
 def _note_pair(found: _Found, expr: Apply, left: Expr, right: Expr) -> None:

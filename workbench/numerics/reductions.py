@@ -183,7 +183,8 @@ def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracke
 def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> Tracked:
     """Values put into, or added to, known places of a tensor, ``args[0]``; the values are ``args[data]``.
 
-    What is put somewhere brings its error along; what is added there adds its own.
+    What is put somewhere brings its error along; what is added there adds its own. Of values that are put at
+    one place torch leaves open which one stays: it lies between the least and the greatest of them.
     """
 
     def run(pick: Callable[[Tracked], Tensor], other: float | None = None) -> Tensor:
@@ -196,6 +197,8 @@ def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> 
 
     value = run(lambda x: x.value)
     shared = run(lambda x: x.error, 0.0)
+    if not adds:
+        shared = torch.maximum(shared, _left_open(args, data, value))
     if not adds or not is_float(dtype):
         return Tracked(value, torch.zeros_like(shared), shared, dtype)
     magnitude = run(lambda x: x.value.abs())
@@ -204,6 +207,31 @@ def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> 
     if all(one.is_exact for one in (args[0], args[data])) and stays_integer(value, magnitude, dtype):
         own = torch.zeros_like(own)
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(shared), shared), dtype)
+
+
+def _left_open(args: list[Any], data: int, value: Tensor) -> Tensor:
+    """How far the value at each place may be from ``value`` because several were put there; 0 elsewhere."""
+    off = torch.zeros(value.numel(), dtype=torch.float64, device=value.device)
+    put, places = args[data], _plainly(args[data - 1])
+    if not isinstance(put, Tracked):
+        return off.view(value.shape)
+    numbered = torch.arange(value.numel(), device=value.device).view(value.shape)
+    if isinstance(places, list):  # of ``index_put``: for some axes, and values may be spread
+        reached = torch.ops.aten.index.Tensor(numbered, places)
+        wide, error = (part.expand(reached.shape) for part in (put.value, put.error))
+    else:
+        reached = numbered.gather(args[1], places)
+        wide, error = (part[tuple(map(slice, reached.shape))] for part in (put.value, put.error))
+    reached = reached.reshape(-1)
+    count = torch.zeros_like(off).scatter_add(0, reached, torch.ones_like(reached, dtype=torch.float64))
+    if not bool((count > 1).any()):
+        return off.view(value.shape)
+    wide, error = wide.to(torch.float64).reshape(-1), error.reshape(-1)
+    least = off.scatter_reduce(0, reached, wide - error, "amin", include_self=False)
+    most = off.scatter_reduce(0, reached, wide + error, "amax", include_self=False)
+    held = value.to(torch.float64).reshape(-1)
+    off = torch.maximum(held - least, most - held).nan_to_num(torch.inf, torch.inf)
+    return torch.where((count > 1) & (least != most), off, 0.0).view(value.shape)
 
 
 def _plainly(arg: Any) -> Any:

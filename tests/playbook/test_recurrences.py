@@ -87,6 +87,16 @@ def masked(t: Tensors) -> Tensor:
     return torch.stack(found, 1)
 
 
+def one_behind(t: Tensors) -> Tensor:
+    """Paths of a price whose variance is made a step before: nothing but the last price is wanted."""
+    price, variance = t["w"], t["w"].square()
+    for step in range(t["x"].shape[1]):
+        inside = variance.clamp(min=0)
+        price = price - 0.5 * inside + inside.sqrt() * t["x"][:, step]
+        variance = variance + 0.3 * (0.04 - inside) + 0.2 * inside.sqrt() * t["a"][:, step]
+    return price
+
+
 LOOPS: dict[Call, tuple[str, int, int]] = {
     decayed: ("ax", 24, 1),
     last_state: ("ax", 23, 1),
@@ -95,6 +105,7 @@ LOOPS: dict[Call, tuple[str, int, int]] = {
     two_steps_back: ("x", 23, 3),
     exchanged: ("ax", 23, 2),
     masked: ("axw", 24, 1),
+    one_behind: ("axw", 23, 4),
 }
 """Inputs, steps of the loop, and how many values one hands on."""
 

@@ -98,6 +98,10 @@ CELLS = {
         "def f(x):\n    return F.conv2d(x, torch.ones(1, 1, 3, 5), padding=(1, 2)).relu()\n",
         "inputs = [torch.randn(2, 1, 7, 9)]\n",
     ),
+    "last_written": (
+        "def f(x, i, v):\n    y = x.clone()\n    y[i] = v\n    return y * 2\n",
+        "inputs = [torch.randn(6, 8), torch.randperm(6)[:4], torch.randn(4, 8)]\n",
+    ),
     "known_largest": (
         "def f(x):\n    share = x.softmax(1)\n"
         "    return share.max(1).values, share < 0.5 * share.amax(1, True)\n",

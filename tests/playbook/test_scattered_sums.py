@@ -320,13 +320,14 @@ def test_rows_narrow_words_and_different_values_that_are_put_are_left_to_the_lib
         lambda t: t["x"].scatter(0, t["i"][:, None], torch.arange(20.0)[:, None]),
         lambda t: t["x"].scatter(0, t["i"][:, None], t["x"].gather(0, t["i"].flip(0)[:, None])),
         lambda t: t["x"].half().scatter(0, t["i"][:, None], t["v"].half()),
-        lambda t: t["x"].index_put((t["i"],), t["v"]),
         lambda t: t["x"].index_reduce(0, t["i"], t["v"], "mean", include_self=False),
     ):
         assert "library(" in generate(problem_of(call, given), PLAIN).kernel.source
 
 
-@pytest.mark.parametrize("vector", [PLAIN, (("fusion", "none"),)])
+@pytest.mark.parametrize(
+    "vector", [(("last_written", "off"),), (("fusion", "none"), ("last_written", "off"))]
+)
 def test_the_library_gets_zeros_of_every_size_that_is_asked_for(vector: Vector) -> None:
     """Zeros were written once, for the first call, and seen as a larger tensor by the second."""
     given = {"x": torch.randn(30, 8), "i": torch.randperm(50)[:30]}

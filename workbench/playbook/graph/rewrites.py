@@ -16,6 +16,7 @@ from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.known_largest import known_largest
+from workbench.playbook.graph.last_written import last_written
 from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.rows_of_products import (
     bias_in_product,
@@ -48,6 +49,7 @@ RULES: Mapping[str, Rule] = {
     "box_sum": box_sum,
     "known_largest": known_largest,
     "few_largest": few_largest,
+    "last_written": last_written,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 _ALWAYS: tuple[Rule, ...] = (one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
@@ -78,6 +80,7 @@ MAY_COST = frozenset(
         "activation_in_product",
         "few_largest",
         "box_sum",
+        "last_written",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -206,6 +206,8 @@ def _met(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Di
                 yield from zip(reversed(shape), reversed(common), strict=False)
             whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
             yield from zip(reversed(dims[value]), reversed(whole), strict=False)
+        case OpNode(op="aten.expand.default", args=(Ref() as source, *_)):
+            yield from zip(reversed(dims[source]), reversed(node.outs[0].dims), strict=False)
         case OpNode(op="aten.put.default", args=(_, Ref() as index, Ref() as value, True)):
             yield from zip(dims[value], dims[index], strict=False)
 

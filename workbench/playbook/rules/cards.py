@@ -35,6 +35,7 @@ RISKS: Mapping[str, str] = {
     "separate_counts": "A launch more where the counts share no kernel.",
     "box_sum": "Another order of summation; sums along an axis are written and read again.",
     "known_largest": "None where functions keep the order of their arguments to the last bit.",
+    "last_written": "A pass over the places, which writes and reads a number for each.",
     "taken_out": "Another order of rounding; sums of larger numbers, divided afterwards.",
     "depthwise": "Another order of summation; windows of many elements cost arithmetic too.",
     "whole_walks": "Elements that are no part of the result are read and compared too: an eighth at most.",

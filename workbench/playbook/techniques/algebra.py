@@ -216,6 +216,19 @@ ALGEBRA = (
         "will do, a mean among them, as long as no channel is added to another.",
     ),
     _rewrite(
+        "last_written",
+        "which row was put at each place last",
+        "memory",
+        "bytes: the result is written once, with what is computed of it; no rows over a copy of the cache",
+        "New keys and values go to their slots of a cache, of which all else stays: cache[slots] = rows. As "
+        "a library does it, the cache is copied and rows are written over the copy. The other way round, "
+        "each slot asks whether a row was put there: row 7 puts a 7 at its slot, and where two name one "
+        "slot the greater number stays. The result then is one pass, each element from its row or from the "
+        "cache. What follows, a scale or a sum, is part of it, as nothing is written that has to be read "
+        "again. Which of two rows for one slot stays is left open by torch; here it is the last, as on a "
+        "CPU.",
+    ),
+    _rewrite(
         "known_largest",
         "the largest share is that of the largest element",
         "memory",

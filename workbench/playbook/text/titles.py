@@ -41,6 +41,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("box_sum", "off"): "Add boxes up as convolutions",
     ("known_largest", "on"): "Make the largest share of the largest element",
     ("known_largest", "off"): "Compare all shares for the largest",
+    ("last_written", "on"): "Ask of each place which row was put there last",
+    ("last_written", "off"): "Leave rows that are put at places to the library",
     ("taken_out", "on"): "Take a row's statistics out of its sums",
     ("taken_out", "off"): "Sum what needs the row's statistics",
     ("depthwise", "on"): "Write the convolution of few channels as a sum of shifted products",

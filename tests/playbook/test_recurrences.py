@@ -89,11 +89,12 @@ def masked(t: Tensors) -> Tensor:
 
 def one_behind(t: Tensors) -> Tensor:
     """Paths of a price whose variance is made a step before: nothing but the last price is wanted."""
-    price, variance = t["w"], t["w"].square()
+    price, variance = t["w"].exp(), t["w"].square()
     for step in range(t["x"].shape[1]):
         inside = variance.clamp(min=0)
-        price = price - 0.5 * inside + inside.sqrt() * t["x"][:, step]
-        variance = variance + 0.3 * (0.04 - inside) + 0.2 * inside.sqrt() * t["a"][:, step]
+        root = (inside * 0.25).sqrt()
+        price = price - 0.5 * inside * 0.25 + root * t["x"][:, step]
+        variance = variance + 0.3 * (0.04 - inside) + 0.2 * root * t["a"][:, step]
     return price
 
 

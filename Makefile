@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest -p no:nbval
 unexport PYTHONDONTWRITEBYTECODE
 # IPython warns where another environment is active than the one it runs in, and warnings are errors of the tests.
 unexport VIRTUAL_ENV
-IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -m browser -rs
+IN_BROWSER = WORKBENCH_OLDER_JUPYTER=$(CURDIR)/$(VENV)/older/bin/python $(PYTEST) tests/browser -rs
 
 .PHONY: help demo lab test check lint everything sweep browser in-the-browser had-for-the-browser notebooks sample assets format clean
 .DEFAULT_GOAL := help
@@ -106,11 +106,11 @@ had-for-the-browser:
 
 # Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.
 in-the-browser: $(VENV)/installed-older
-	@if tests/browser/tools.sh; then $(IN_BROWSER) -n 4 --dist loadgroup; fi
+	@if tests/browser/tools.sh; then $(IN_BROWSER) -m "browser and not slow" -n 4 --dist loadgroup; fi
 
 browser: $(VENV)/installed-older
 	@tests/browser/tools.sh
-	$(IN_BROWSER) -s --every-case
+	$(IN_BROWSER) -m browser -s --every-case
 
 # The built files are committed: nobody needs node to use or to install the workbench.
 assets:

@@ -154,6 +154,7 @@ def test_a_person_steers_a_session(
     _steer(serve(sys.executable, "jupyterlab"), tmp_path, theme, subshells, "lab")
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.xdist_group("notebook")
 def test_notebook_7_with_ipykernel_6(serve: Callable[[str, str], str], tmp_path: Path) -> None:

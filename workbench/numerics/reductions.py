@@ -183,8 +183,7 @@ def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracke
 def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> Tracked:
     """Values put into, or added to, known places of a tensor, ``args[0]``; the values are ``args[data]``.
 
-    What is put somewhere brings its error along; what is added there adds its own. Of values that are put at
-    one place torch leaves open which one stays: it lies between the least and the greatest of them.
+    What is put somewhere brings its error along; what is added there adds its own.
     """
 
     def run(pick: Callable[[Tracked], Tensor], other: float | None = None) -> Tensor:
@@ -197,8 +196,6 @@ def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> 
 
     value = run(lambda x: x.value)
     shared = run(lambda x: x.error, 0.0)
-    if not adds:
-        shared = torch.maximum(shared, _left_open(args, data, value))
     if not adds or not is_float(dtype):
         return Tracked(value, torch.zeros_like(shared), shared, dtype)
     magnitude = run(lambda x: x.value.abs())
@@ -209,29 +206,32 @@ def scattered(op: Any, args: list[Any], data: int, adds: bool, dtype: DType) -> 
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(shared), shared), dtype)
 
 
-def _left_open(args: list[Any], data: int, value: Tensor) -> Tensor:
-    """How far the value at each place may be from ``value`` because several were put there; 0 elsewhere."""
-    off = torch.zeros(value.numel(), dtype=torch.float64, device=value.device)
-    put, places = args[data], _plainly(args[data - 1])
+def left_open(args: list[Any], data: int) -> Tensor | None:
+    """How far values may be from one another that are put at one place, for each place; None where all agree.
+
+    Torch leaves open which of them stays, and on a GPU each run may have another. The arguments are those of
+    ``scattered``.
+    """
+    into, put, places = args[0].value, args[data], _plainly(args[data - 1])
     if not isinstance(put, Tracked):
-        return off.view(value.shape)
-    numbered = torch.arange(value.numel(), device=value.device).view(value.shape)
+        return None
+    numbered = torch.arange(into.numel(), device=into.device).view(into.shape)
     if isinstance(places, list):  # of ``index_put``: for some axes, and values may be spread
         reached = torch.ops.aten.index.Tensor(numbered, places)
-        wide, error = (part.expand(reached.shape) for part in (put.value, put.error))
+        value, error = (part.expand(reached.shape) for part in (put.value, put.error))
     else:
         reached = numbered.gather(args[1], places)
-        wide, error = (part[tuple(map(slice, reached.shape))] for part in (put.value, put.error))
-    reached = reached.reshape(-1)
-    count = torch.zeros_like(off).scatter_add(0, reached, torch.ones_like(reached, dtype=torch.float64))
-    if not bool((count > 1).any()):
-        return off.view(value.shape)
-    wide, error = wide.to(torch.float64).reshape(-1), error.reshape(-1)
-    least = off.scatter_reduce(0, reached, wide - error, "amin", include_self=False)
-    most = off.scatter_reduce(0, reached, wide + error, "amax", include_self=False)
-    held = value.to(torch.float64).reshape(-1)
-    off = torch.maximum(held - least, most - held).nan_to_num(torch.inf, torch.inf)
-    return torch.where((count > 1) & (least != most), off, 0.0).view(value.shape)
+        value, error = (part[tuple(map(slice, reached.shape))] for part in (put.value, put.error))
+    reached, value, error = reached.reshape(-1), value.to(torch.float64).reshape(-1), error.reshape(-1)
+    nothing_put = torch.zeros(into.numel(), dtype=torch.float64, device=into.device)
+    count = nothing_put.scatter_add(0, reached, torch.ones_like(value))
+    least = nothing_put.scatter_reduce(0, reached, value - error, "amin", include_self=False)
+    most = nothing_put.scatter_reduce(0, reached, value + error, "amax", include_self=False)
+    several = (count > 1) & (least != most)
+    if not bool(several.any()):
+        return None
+    apart = (most - least).nan_to_num(torch.inf, torch.inf)
+    return torch.where(several, apart, 0.0).view(into.shape)
 
 
 def _plainly(arg: Any) -> Any:

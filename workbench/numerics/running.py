@@ -8,7 +8,7 @@ to values that are moved a little, and named in ``unknown``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
 
@@ -36,6 +36,8 @@ class Running:
     sizes: Mapping[str, int]
     contract: Contract = "ieee-fp32"
     unknown: list[str] = field(default_factory=list)
+    left_open: bool = False
+    """Whether several values were put at one place: which of them stays, each run decides anew."""
     results: dict[str, Result] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
@@ -268,6 +270,10 @@ def _scattered(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], d
         return _probed(op, args, kwargs, (dtype,))
     adds = name == "scatter_add" or ("index_put" in name and len(args) > 3 and bool(args[3]))
     made = reductions.scattered(op, args, data, adds, dtype)
+    apart = None if adds or not sure else reductions.left_open(args, data)
+    if apart is not None:
+        run.left_open = True
+        made = replace(made, shared=torch.maximum(made.shared, apart))
     return made if sure else choices.exchanged(made, args[0].value, args[place], int(args[1]))
 
 

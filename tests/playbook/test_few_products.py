@@ -69,6 +69,31 @@ def test_what_is_computed_goes_into_few_results() -> None:
     assert "library(" in generate(problem_of(call, tensors, varying=False), ()).kernel.source
 
 
+def rotated(t: Tensors) -> Tensor:
+    c, s = torch.cos(t["angle"]), torch.sin(t["angle"])
+    matrix = torch.stack([torch.stack([c, -s]), torch.stack([s, c])])
+    return torch.einsum("ij,ajb->aib", matrix, t["pairs"]).reshape(-1, 2)[:, 0] - 1
+
+
+def test_a_matrix_made_of_one_number_is_made_where_it_is_wanted() -> None:
+    """A gate of a quantum computer: one read, one write, one sine, and no copy of what is looked at anew."""
+    tensors = {"angle": torch.tensor(0.3), "pairs": torch.randn(6, 2, 8)}
+    source = generate(problem_of(rotated, tensors, varying=False), (("vector_width", "4"),)).kernel.source
+    assert source.count("__global__") == 1 and "library(" not in source
+    assert source.count("sinf(") == source.count("cosf(") == 1
+    check(rotated, source, tensors, "checked")
+
+
+def test_a_small_matrix_that_takes_arithmetic_is_made_once() -> None:
+    """Each element would make eight exponentials of its own."""
+
+    def call(t: Tensors) -> Tensor:
+        return t["rows"] @ t["logits"].softmax(0)
+
+    tensors = {"rows": torch.randn(50, 8), "logits": torch.randn(8, 9)}
+    assert "library(" in generate(problem_of(call, tensors, varying=False), ()).kernel.source
+
+
 def test_terms_of_halves_are_added_in_32_bits() -> None:
     """2048 + 1 + 1 is 2048 where each addition rounds to 16 bits."""
     rows = torch.tensor([[2048.0, 1.0, 1.0]], dtype=torch.float16).expand(5, 3).contiguous()

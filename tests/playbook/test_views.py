@@ -35,7 +35,7 @@ def elements(view: View) -> list[int]:
 Change = tuple[str, int, int]
 
 
-KINDS = st.sampled_from(["permute", "slice", "flip", "expand", "flatten"])
+KINDS = st.sampled_from(["permute", "slice", "piece", "flip", "expand", "flatten"])
 CHANGES = st.tuples(KINDS, st.integers(0, 3), st.integers(0, 3))
 
 
@@ -68,6 +68,10 @@ def changed(array: np.ndarray, view: View, change: Change) -> tuple[np.ndarray, 
             start, step = second % length, 1 + first
             part = np.take(array, range(start, length, step), axis)
             return part, sliced(view, own, axis, number(start), number(step), number(part.shape[axis]))
+        case "piece":
+            start, count = second * length // 4, max(1, length // (1 + first))
+            part = array.take(range(start, min(start + count, length)), axis)
+            return part, sliced(view, own, axis, number(start), ONE, number(part.shape[axis]))
         case "flip":
             return np.flip(array, axis), sliced(
                 view, own, axis, number(length - 1), number(-1), number(length)
@@ -84,6 +88,21 @@ def test_a_split_gives_a_row_part_and_a_column_part() -> None:
     row, column = split(view, number(2), number(12))
     assert elements(row) == [0, 12]
     assert elements(column) == [0, 3, 6, 9, 1, 4, 7, 10, 2, 5, 8, 11]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step"),
+    [(0, 24, 1), (8, 24, 1), (4, 8, 1), (0, 1, 1), (17, 18, 1), (13, 15, 1), (4, 8, 2), (7, 4, -1)],
+)
+def test_pieces_of_axes_that_were_turned_are_views(start: int, stop: int, step: int) -> None:
+    """Of 3 by 2 by 4 elements, the last of which are furthest apart: all, whole lines, what lies in one."""
+    array = np.arange(24).reshape(4, 2, 3).transpose(2, 1, 0)
+    view = permuted(contiguous(sizes((4, 2, 3))), sizes((4, 2, 3)), (2, 1, 0))
+    wanted = array.reshape(-1)[start:stop:step]
+    part = sliced(view, (number(24),), 0, number(start), number(step), number(len(wanted)))
+    assert elements(part) == wanted.tolist()
+    with pytest.raises(NotAView):
+        sliced(view, (number(24),), 0, number(start), number(5), number(5))
 
 
 def test_an_axis_that_is_cut_is_no_view() -> None:

@@ -58,8 +58,11 @@ def few_products(edit: GraphEdit, node: OpNode) -> OpNode | None:
 
 
 def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
-    """True for elements that go into few results, or lie in memory as they are."""
+    """True for elements that go into few results, lie in memory as they are, or are made of single numbers:
+    these are the same for all results, as the matrix of a rotation by one angle is."""
     if isinstance(times, int) and times <= MOST:
+        return True
+    if _of_numbers(edit, ref):
         return True
     made = edit.made(ref)
     while made is not None and made.base_name in _PASSED_ON:
@@ -67,3 +70,19 @@ def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
         assert isinstance(operand, Ref)
         ref, made = operand, edit.made(operand)
     return made is None and not ref.item
+
+
+def _of_numbers(edit: GraphEdit, ref: Ref) -> bool:
+    """True for what is computed of nothing but tensors of one element each."""
+    pending, seen = [ref], set[str]()
+    while pending:
+        current = pending.pop()
+        made = edit.made(current)
+        if current.ref in seen:
+            continue
+        seen.add(current.ref)
+        if made is not None:
+            pending += made.refs
+        elif current.item or any(size != 1 for size in edit.spec(current).dims):
+            return False
+    return True

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from workbench.playbook.ir.sizes import ONE, ZERO, Size, product
+from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 
 
 class NotAView(Exception):
@@ -167,12 +167,30 @@ def _same_length(run: tuple[Axis, ...], size: Size) -> tuple[Axis, ...]:
 def sliced(view: View, shape: Sequence[Size], axis: int, start: Size, step: Size, size: Size) -> View:
     """Every ``step``-th index of one logical axis from ``start``, ``size`` of them; negative steps flip."""
     parts = list(runs(view, shape))
-    run = merged(View(parts[axis])).axes
-    if len(run) > 1:
-        raise NotAView
-    stride = run[0].stride if run else ZERO
-    parts[axis] = (Axis(size, stride * step),)
-    return joined(tuple(parts), view.offset + start * stride)
+    cut = _cut(merged(View(parts[axis])).axes, start, step, size)
+    parts[axis] = cut.axes
+    return joined(tuple(parts), view.offset + cut.offset)
+
+
+def _cut(run: tuple[Axis, ...], start: Size, step: Size, size: Size) -> View:
+    """The same of a run: several axes of which the innermost stay whole, or a part of one of them."""
+    if len(run) < 2:
+        stride = run[0].stride if run else ZERO
+        return View((Axis(size, stride * step),), start * stride)
+    *outer, inner = run
+    if step.is_one and inner.size.divides(size) and inner.size.divides(start):
+        rest = _cut(tuple(outer), start // inner.size, ONE, size // inner.size)
+        return View((*rest.axes, inner), rest.offset)
+    known = [one.number for one in (start, step, size, inner.size)]
+    match known:
+        case [int() as first, int() as by, int() as count, int() as whole]:
+            turns, place = divmod(first, whole)
+            if 0 <= place + (count - 1) * by < whole:
+                rest = _cut(tuple(outer), number(turns), ONE, ONE)
+                return View(
+                    (*rest.axes, Axis(size, inner.stride * step)), rest.offset + number(place) * inner.stride
+                )
+    raise NotAView
 
 
 def split(view: View, rows: Size, columns: Size) -> tuple[View, View]:

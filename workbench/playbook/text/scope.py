@@ -24,6 +24,26 @@ _STEMS = {
     **dict.fromkeys(BITS_OF, "bits"), **dict.fromkeys(FLOAT_OF, "value"),
 }  # fmt: skip
 
+_CALLS = frozenset(
+    [
+        "exp",
+        "exp2",
+        "expm1",
+        "log",
+        "log2",
+        "log1p",
+        "sin",
+        "cos",
+        "tan",
+        "tanh",
+        "sqrt",
+        "rsqrt",
+        "pow",
+        "erf",
+    ]
+)
+"""Operations that are tens of instructions, of which a compiler writes each call out."""
+
 Leaf = Callable[[Expr], Text]
 
 
@@ -44,6 +64,8 @@ class Scope:
     def prepare(self, roots: Iterable[Expr]) -> None:
         """Name what several places of ``roots`` share."""
         roots = tuple(roots)
+        for expr in self._same_everywhere(roots):
+            self.name(expr)
         uses = Counter(root.serial for root in roots)
         below = {expr.serial: expr for expr in self._open(*roots, guarded=False)}
         for expr in below.values():
@@ -52,6 +74,34 @@ class Scope:
             expr = below[serial]
             if uses[serial] > 1 and serial not in self.bound and self._worth_a_name(expr):
                 self.name(expr)
+
+    def _same_everywhere(self, roots: tuple[Expr, ...]) -> list[Expr]:
+        """Calls on what is the first element of a tensor for everybody, that several places read.
+
+        They get a name also where only branches read them: the sine of an angle that is a parameter is one
+        call, and not one in each corner of the matrix that it is part of.
+        """
+        below = list(self._open(*roots))
+        uses = Counter(operand.serial for expr in below for operand in expr.operands)
+        same: set[int] = set()
+        for expr in below:
+            match expr:
+                case Const():
+                    same.add(expr.serial)
+                case Load(view=view, lookups=()) if view.is_constant and view.offset.is_zero:
+                    same.add(expr.serial)
+                case Apply(args=args) if all(arg.serial in same for arg in args):
+                    same.add(expr.serial)
+        return [
+            expr
+            for expr in below
+            if isinstance(expr, Apply)
+            and expr.op in _CALLS
+            and expr.serial in same
+            and expr.serial not in self.bound
+            and uses[expr.serial] > 1
+            and any(isinstance(part, Load) for part in self._open(expr))
+        ]
 
     def name(self, expr: Expr, stem: str = "") -> Text:
         """Write a statement that gives ``expr`` a name."""

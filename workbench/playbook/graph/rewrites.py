@@ -18,6 +18,7 @@ from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.last_written import last_written
 from workbench.playbook.graph.nested_sums import nested_sums
+from workbench.playbook.graph.put_steps import put_steps
 from workbench.playbook.graph.rows_of_products import (
     bias_in_product,
     bias_on_rows,
@@ -105,6 +106,8 @@ def applying(problem: Problem) -> frozenset[str]:
 
 def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[str]]:
     """The graph, and the rewrites that changed it on the way: without another it would be the same."""
+    graph = GraphEdit(problem, problem.graph, "step").rewritten(put_steps)
+    problem = problem.model_copy(update={"graph": graph})
     graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)
     changing = ["linear_rowsum"] if graph != problem.graph else []
     for name, rule in RULES.items():

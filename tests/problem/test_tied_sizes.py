@@ -26,3 +26,25 @@ def test_flattened_images_may_have_other_heights() -> None:
     source = "def f(x, y):\n    return x.flatten(1) * y.flatten(1)\n"
     problem = opened(f"{source}inputs = [torch.randn(3, 4, 6), torch.randn(3, 4, 6)]\n")
     assert len(problem.symbols) > 3
+
+
+def test_rows_are_as_many_as_their_places_and_as_long_as_what_they_replace() -> None:
+    """Else no small sizes are found at which the reference runs, or only those that are alike by chance."""
+    source = (
+        "def f(rows, canvas, at):\n    y = torch.zeros(7, 12) + canvas\n    y[:, at] = rows\n    return y\n"
+    )
+    inputs = "inputs = [torch.randn(7, 5), torch.randn(12), torch.randperm(12)[:5]]\n"
+    problem = opened(source + inputs)
+    rows, canvas, at = problem.tensors
+    assert rows.dims[0] == 7 and rows.dims[1:] == at.dims and canvas.dims == (12,)
+    assert any("what rows are put in place of" in note for note in problem.notes)
+    assert {case.size_map[str(at.dims[0])] for case in problem.proofs} >= {1, 5}
+
+
+@pytest.mark.parametrize("at", ["torch.rand(6) < 0.5", "torch.tensor([2, 4])"])
+def test_a_number_may_stand_for_rows(at: str) -> None:
+    problem = opened(
+        f"def f(x, at):\n    y = x.clone()\n    y[at] = 2.0\n    return y\n"
+        f"inputs = [torch.randn(6, 5), {at}]\n"
+    )
+    assert len(problem.symbols) == 3 and not any("rows are put" in note for note in problem.notes)

@@ -42,7 +42,7 @@ from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
 from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
-from workbench.problem.tied_sizes import Axis, tied_sizes
+from workbench.problem.tied_sizes import Axis, fixed_by_places, tied_sizes
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine
 from workbench.problem.unrolled import unrolled
@@ -99,9 +99,9 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     along = unrolled(seen.form, seen.inputs, seen.held)
     traced, problem = _described(capture, seen, along)
     few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
-    ties = tied_sizes(problem)
-    if few or even or terms or ties:
-        fixed = (*along, *few, *even, *terms)
+    ties, places = tied_sizes(problem), fixed_by_places(problem)
+    if few or even or terms or ties or places:
+        fixed = (*along, *few, *even, *terms, *places)
         traced, problem = _described(capture, seen, fixed, ties)
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
@@ -109,7 +109,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     told_of = (
         *_idle_notes(capture),
         *_mode_notes(seen.form),
-        *_fixed_notes(few, even, terms, seen),
+        *_fixed_notes(few, even, terms, places, seen),
         *_tied_notes(ties),
     )
     notes = (*seen.notes, *told_of, *traced.notes)
@@ -197,6 +197,7 @@ def _fixed_notes(
     few: Collection[Axis],
     even: Collection[Axis],
     terms: Collection[Axis],
+    places: Collection[Axis],
     seen: Seen,
 ) -> tuple[str, ...]:
     """Say which sizes are no sizes any more."""
@@ -205,6 +206,7 @@ def _fixed_notes(
         (few, "as components that are summed up inside another reduction"),
         (even, "so that an adaptive pool has windows of one size"),
         (terms, "so that reductions of few terms can be written out"),
+        (places, "as what rows are put in place of has that size"),
     ):
         axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
         notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []

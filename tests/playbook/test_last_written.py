@@ -64,6 +64,10 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors]]] = {
         lambda: {"x": torch.randn(6, 8), "v": torch.randn(8), "i": indices(6, 4)},
     ),
     "a number": (put("i"), lambda: {"x": torch.randn(6, 8), "v": torch.tensor(3.0), "i": indices(6, 4)}),
+    "nothing": (
+        put("i"),
+        lambda: {"x": torch.randn(6, 8), "v": torch.randn(0, 8), "i": torch.zeros(0, dtype=torch.int64)},
+    ),
     "one after the other": (
         lambda t: put("j")({**t, "x": put("i")(t)}),
         lambda: {"x": torch.randn(6, 8), "v": torch.randn(4, 8), "i": indices(6, 4), "j": indices(6, 4) - 6},

@@ -34,6 +34,10 @@ def last_written(edit: GraphEdit, node: OpNode) -> OpNode | None:
     common = met_by([edit.spec(one).dims for one in indices])
     before, placed, after = dims[: axes[0]], dims[axes[0] : axes[-1] + 1], dims[axes[-1] + 1 :]
     places, count = _times(edit, placed), _times(edit, common)
+    if count == 0 or 0 in edit.spec(value).dims:  # nothing is put
+        return node.model_copy(
+            update={"op": "aten.view.default", "args": (into, shape_of(dims)), "kwargs": ()}
+        )
     last = _last(edit, _one_index(edit, indices, placed, common, count), places, count)
     if edit.constant(value) is None:
         put = _rows(edit, value, (before, common, after), count)

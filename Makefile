@@ -72,7 +72,7 @@ lint: $(VENV)/installed-dev
 # What the emulator needs once, ten seconds of a compiler, is built once for all the parts.
 test: export WORKBENCH_SUITE_CACHE := $(CURDIR)/$(VENV)/cache-of-tests
 test:
-	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-older had-for-the-browser
+	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-dev had-for-the-browser
 	rm -rf $(WORKBENCH_SUITE_CACHE)
 	$(MAKE) -j 2 --output-sync=target in-the-browser lint notebooks sample
 	$(PYTEST) tests -n 2 --dist loadfile --max-worker-restart 0
@@ -105,7 +105,7 @@ had-for-the-browser:
 	@tests/browser/tools.sh 2>/dev/null || true
 
 # Chromium and its driver are had where they can be (tests/browser/tools.sh); where not, one line says so.
-in-the-browser: $(VENV)/installed-older
+in-the-browser: $(VENV)/installed-dev
 	@if tests/browser/tools.sh; then $(IN_BROWSER) -m "browser and not slow" -n 4 --dist loadgroup; fi
 
 browser: $(VENV)/installed-older

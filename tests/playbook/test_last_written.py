@@ -11,15 +11,12 @@ from torch import Tensor
 from tests.playbook.crossing import crossed
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of
+from tests.playbook.test_scattered_sums import indices
 from workbench.errors import WorkbenchError
 from workbench.model import Vector
 from workbench.playbook.generate import generate
 
 Tensors = dict[str, Tensor]
-
-
-def indices(high: int, *shape: int) -> Tensor:
-    return torch.randint(0, high, shape, generator=torch.Generator().manual_seed(3))
 
 
 def put(*places: str | None) -> Call:

@@ -48,3 +48,11 @@ def test_a_number_may_stand_for_rows(at: str) -> None:
         f"inputs = [torch.randn(6, 5), {at}]\n"
     )
     assert len(problem.symbols) == 3 and not any("rows are put" in note for note in problem.notes)
+
+
+def test_places_along_two_axes_are_as_many_as_each_other() -> None:
+    source = "def f(x, i, j, v):\n    y = x.clone()\n    y[i, j] = v\n    return y\n"
+    places = "torch.randint(0, 5, (3, 1)), torch.randint(0, 6, (4,))"
+    problem = opened(f"{source}inputs = [torch.randn(5, 6, 2), {places}, torch.randn(3, 4, 2)]\n")
+    dims = {spec.name: spec.dims for spec in problem.tensors}
+    assert dims["v"] == (dims["i"][0], *dims["j"], dims["x"][2])

@@ -5,16 +5,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from first_case import prepared
 from torch import Tensor
 
 from workbench.foreign import verdicts
-from workbench.plan.steps import Plan
-from workbench.problem.capture import read_cell
-from workbench.problem.intake import open_problem
 from workbench.referee import gpu_expectation, trial
-from workbench.referee.gpu_expectation import Expectations, Prepared
-from workbench.referee.matrix import PlannedCheck
-from workbench.referee.protocol import Trial
 
 ROUTER = """
 import torch
@@ -27,16 +22,6 @@ def router(logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 inputs = [torch.randn(64, 32)]
 """
 """A reference whose order a kernel cannot know: the CPU's is that of a partial sort."""
-
-
-def prepared() -> tuple[Expectations, Prepared]:
-    problem = open_problem(read_cell(ROUTER))
-    first = problem.cases[0]
-    plan = Plan(arguments=tuple(problem.metas(first).items()), steps=(), outputs=())
-    expectations = Expectations(problem, "cpu")
-    made = expectations.prepare(PlannedCheck(Trial(case=first, plan=plan), "normal", 5, "plain"))
-    assert made is not None
-    return expectations, made
 
 
 def by_index(logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -52,7 +37,7 @@ def test_on_a_gpu(in_slices: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if in_slices:
         monkeypatch.setattr(gpu_expectation, "SLICE_ELEMENTS", 8 * 32)
         monkeypatch.setattr(gpu_expectation, "DRAWN_ON_CPU", 100)
-    expectations, known = prepared()
+    expectations, known = prepared(ROUTER)
     assert bool(known.bounds) is not in_slices
     places, weights = by_index(known.tensors["logits"])
     assert all(one.max_ratio <= 1 for one in expectations.differences(known, (places, weights)))
@@ -63,7 +48,7 @@ def test_on_a_gpu(in_slices: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_in_the_emulator_and_for_foreign_kernels() -> None:
-    _, known = prepared()
+    _, known = prepared(ROUTER)
     places, weights = by_index(known.tensors["logits"])
     for outputs, right in (((places, weights), True), ((places, weights.flip(-1)), False)):
         ours = trial._differences(SimpleNamespace(outputs=outputs), known.bounds)  # type: ignore[arg-type]

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from first_case import prepared
 from torch import Tensor
 
-from workbench.plan.steps import Plan
-from workbench.problem.capture import read_cell
-from workbench.problem.intake import open_problem
 from workbench.referee.gpu_expectation import Expectations, Prepared
-from workbench.referee.matrix import PlannedCheck
-from workbench.referee.protocol import Trial
 
 CACHE = """
 import torch
@@ -26,12 +22,8 @@ inputs = [torch.randn(24, 2, 8, dtype=torch.bfloat16), torch.randn(12, 2, 8), to
 
 @pytest.fixture(scope="module")
 def known() -> tuple[Expectations, Prepared]:
-    problem = open_problem(read_cell(CACHE))
-    first = problem.cases[0]
-    plan = Plan(arguments=tuple(problem.metas(first).items()), steps=(), outputs=())
-    expectations = Expectations(problem, "cpu")
-    made = expectations.prepare(PlannedCheck(Trial(case=first, plan=plan), "normal", 5, "plain"))
-    assert made is not None and len(made.tensors["slots"].unique()) < 12
+    expectations, made = prepared(CACHE)
+    assert len(made.tensors["slots"].unique()) < 12
     return expectations, made
 
 

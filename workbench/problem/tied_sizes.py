@@ -15,8 +15,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.model import Dim, Problem, size_of
 from workbench.numerics.pointwise import POINTWISE
+from workbench.problem.meeting_sizes import dims_of, rows_at_places
 
 Axis = tuple[str, int]
 """Name of an input, and a place in its shape."""
@@ -38,7 +39,7 @@ def fixed_by_places(problem: Problem) -> tuple[Axis, ...]:
     """Axes of rows that are put at places of a tensor whose own size is a number."""
     fixed = {
         one
-        for one, whole in _put(problem, _shapes(problem))
+        for one, whole in _at_places(problem)
         if isinstance(one, str) and isinstance(whole, int) and _is_always(problem, one, whole)
     }
     return tuple(
@@ -50,48 +51,26 @@ def _is_always(problem: Problem, symbol: str, size: int) -> bool:
     return all(size_of(symbol, case.size_map) == size for case in problem.cases)
 
 
-Shapes = dict[tuple[str, int | None], tuple[Dim, ...]]
-
-
-def _shapes(problem: Problem) -> Shapes:
-    """Of every tensor and result, by name and number; those without a number are tensors."""
-    dims: Shapes = {(spec.name, None): spec.dims for spec in problem.tensors}
-    return dims | {(n.name, item): out.dims for n in problem.graph.nodes for item, out in enumerate(n.outs)}
-
-
-def _of(dims: Shapes, ref: Ref) -> tuple[Dim, ...]:
-    return dims.get((ref.ref, ref.item)) or dims.get((ref.ref, 0), ())
-
-
-def _put(problem: Problem, dims: Shapes) -> Iterator[tuple[Dim, Dim]]:
-    """Sizes of rows, each with that of the places they are put at, or of what they replace there."""
+def _at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:
+    """Sizes of rows that are put at places, each with the one that it meets; a mask is no place."""
+    dims = dims_of(problem)
     masks = {spec.name for spec in problem.tensors if spec.dtype == "bool"}
     masks |= {node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool"}
     for node in problem.graph.nodes:
-        match node:
-            case OpNode(
-                op="aten.index_put.default", args=(Ref() as into, tuple() as given, Ref() as rows, *_)
-            ):
-                axes = [axis for axis, one in enumerate(given) if one is not None]
-                places = [one for one in given if isinstance(one, Ref)]
-                if axes != list(range(axes[0], axes[-1] + 1)) or any(one.ref in masks for one in places):
-                    continue
-                common = max((_of(dims, one) for one in places), key=len)
-                whole = _of(dims, into)
-                wanted = (*whole[: axes[0]], *common, *whole[axes[-1] + 1 :])
-                yield from zip(reversed(_of(dims, rows)), reversed(wanted), strict=False)
+        if masks.isdisjoint(ref.ref for ref in node.refs):
+            yield from rows_at_places(node, dims)
 
 
 def _met(problem: Problem) -> Iterator[tuple[str, str]]:
     """Sizes that operations take for equal; of pointwise ones, where one of them is more than a product."""
-    dims = _shapes(problem)
-    for one, whole in _put(problem, dims):
+    for one, whole in _at_places(problem):
         if isinstance(one, str) and isinstance(whole, str) and one != whole:
             yield one, whole
+    dims = dims_of(problem)
     for node in problem.graph.nodes:
         if node.base_name not in POINTWISE:
             continue
-        for own in (_of(dims, ref) for ref in node.refs):
+        for own in (dims[ref] for ref in node.refs):
             for one, whole in zip(reversed(own), reversed(node.outs[0].dims), strict=False):
                 plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
                 if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:

@@ -132,7 +132,7 @@ def _proposals(stores: Sequence[Store]) -> Iterator[tuple[Steps, tuple[Store, ..
         if isinstance(expr, Apply):
             alike[_look(expr, _LOOKED_INTO)].append(expr)
     chains = [chain for chain in alike.values() if len(chain) >= LEAST_STEPS]
-    # Of what begins with the first step or soon after, what is nearest to the end is what is left behind it.
+    # What is left behind the loop ends last; a first step of its own makes its chain a little shorter.
     longest = max(map(len, chains), default=0)
     for chain in sorted(chains, key=lambda one: (len(one) < longest - _MOST_BEFORE, -one[-1].serial))[:3]:
         yield [_Step((expr,)) for expr in chain], tuple(stores)

@@ -3,7 +3,7 @@
 Owns which operations those are; rewrites.py has the rule's name. Keys and values go to their slots of a
 cache, and the rest of it stays: ``cache[slots] = rows``. A row's number is put at its slot, the greatest
 where several name one, and the result is written once, each element from its row or from the cache. So
-whoever reads next reads it in the same kernel, values of 16 bits need no atomics that there are none of, and
+whoever reads next reads it in the same kernel, values of 16 bits, which no atomics take, can be put too, and
 what comes of two rows for one slot is the last of them, as on a CPU; torch leaves open which.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.playbook.ir.agreements import met_by
 from workbench.playbook.ir.sizes import product
+from workbench.problem.meeting_sizes import met_by
 
 _WHOLE = ("i64", "i32")
 

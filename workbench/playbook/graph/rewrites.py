@@ -106,6 +106,7 @@ def applying(problem: Problem) -> frozenset[str]:
 
 def _rewritten(problem: Problem, without: frozenset[str]) -> tuple[Graph, list[str]]:
     """The graph, and the rewrites that changed it on the way: without another it would be the same."""
+    # First, and always: what the other rules look for is hidden behind a choice for every step.
     graph = GraphEdit(problem, problem.graph, "step").rewritten(put_steps)
     problem = problem.model_copy(update={"graph": graph})
     graph = problem.graph if "linear_rowsum" in without else linear_rowsum(problem)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from workbench.model import OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.playbook.ir.agreements import met_by
 from workbench.problem.components import REDUCTIONS, reduced_axes
+from workbench.problem.meeting_sizes import met_by
 
 _SUM, _AND, _PRODUCT = "aten.sum.dim_IntList", "aten.bitwise_and.Tensor", "aten.mul.Tensor"
 _ANDS = (_AND, "aten.logical_and.default")

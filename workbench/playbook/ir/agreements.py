@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from workbench.model import Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.ir.operations import is_pointwise
-from workbench.playbook.ir.sizes import ONE, Products, Sizes
-
-T = TypeVar("T")
+from workbench.playbook.ir.sizes import Products, Sizes
+from workbench.problem.meeting_sizes import dims_of, rows_at_places
 
 _QUOTIENT = re.compile(r"\b([A-Za-z_]\w*)//([A-Za-z_]\w*)")
 _DIVISOR = re.compile(r"//\s*(\d+)")
@@ -106,7 +104,7 @@ def most_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, st
 
     ``scatter`` takes no more values than there are, and reaches no further than where they belong.
     """
-    dims = _dims(problem)
+    dims = dims_of(problem)
     points = list(_points(problem.symbols))
     found: dict[tuple[Dim, Dim], None] = {}
     for node in problem.graph.nodes:
@@ -128,7 +126,7 @@ def most_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, st
 
 def least_sizes(problem: Problem, names: Mapping[str, str]) -> list[tuple[str, int]]:
     """Sizes, in the plan language, and how large each must be for the slices and columns that are taken."""
-    dims = _dims(problem)
+    dims = dims_of(problem)
     points = [dict.fromkeys(problem.symbols, 1), *_points(problem.symbols)]
     found: dict[Dim, int] = {}
     for node in problem.graph.nodes:
@@ -180,7 +178,7 @@ def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
 
 def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
     """Sizes that pointwise operations take for equal, and that are not equal whatever the sizes."""
-    dims = _dims(problem)
+    dims = dims_of(problem)
     points = list(_points(problem.symbols))
     found: dict[tuple[Dim, Dim], None] = {}
     for node in problem.graph.nodes:
@@ -196,39 +194,12 @@ def _met(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Di
         for ref in node.refs:
             yield from zip(reversed(dims[ref]), reversed(node.outs[0].dims), strict=False)
     match node:
-        case OpNode(
-            op="aten.index_put.default", args=(Ref() as into, tuple() as given, Ref() as value, True)
-        ):
-            axes = [axis for axis, one in enumerate(given) if one is not None]
-            indices = [dims[one] for one in given if isinstance(one, Ref)]
-            common = met_by(indices)
-            for shape in indices:
-                yield from zip(reversed(shape), reversed(common), strict=False)
-            whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
-            yield from zip(reversed(dims[value]), reversed(whole), strict=False)
+        case OpNode(op="aten.index_put.default", args=(_, _, _, True)):
+            yield from rows_at_places(node, dims)
         case OpNode(op="aten.expand.default", args=(Ref() as source, *_)):
             yield from zip(reversed(dims[source]), reversed(node.outs[0].dims), strict=False)
         case OpNode(op="aten.put.default", args=(_, Ref() as index, Ref() as value, True)):
             yield from zip(dims[value], dims[index], strict=False)
-
-
-def met_by(shapes: Sequence[Sequence[T]]) -> tuple[T, ...]:
-    """The shape that these are broadcast to, where sizes that meet are equal unless one is 1."""
-    met: list[T] = []
-    for back in range(1, max(map(len, shapes), default=0) + 1):
-        sizes = [shape[-back] for shape in shapes if len(shape) >= back]
-        met.insert(0, next((size for size in sizes if size not in (1, ONE)), sizes[0]))
-    return tuple(met)
-
-
-def _dims(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:
-    """Sizes of every tensor and result."""
-    dims: dict[Ref, tuple[Dim, ...]] = {Ref(ref=spec.name): spec.dims for spec in problem.tensors}
-    for node in problem.graph.nodes:
-        for item, out in enumerate(node.outs):
-            dims[Ref(ref=node.name, item=item)] = out.dims
-        dims[Ref(ref=node.name)] = node.outs[0].dims
-    return dims
 
 
 def _points(symbols: tuple[str, ...]) -> Iterator[Mapping[str, int]]:

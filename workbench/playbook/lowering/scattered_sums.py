@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from workbench.model import DType, OpNode, Ref
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.graph.rewrites import SCATTERED_SUMS
-from workbench.playbook.ir.agreements import met_by
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, leaves
 from workbench.playbook.ir.operations import constant
 from workbench.playbook.ir.program import Scatter
-from workbench.playbook.ir.sizes import Size, product
+from workbench.playbook.ir.sizes import ONE, Size, product
 from workbench.playbook.ir.views import NotAView, View, runs
 from workbench.playbook.lowering.movement import INDICES, from_the_end, indexed, keep_axes, looked_up
+from workbench.problem.meeting_sizes import met_by
 
 if TYPE_CHECKING:
     from workbench.playbook.lowering.lower import Lowering, Value
@@ -136,7 +136,7 @@ def _index_put(lowering: Lowering, node: OpNode) -> _Asked | None:
     found = {axis: lowering.value(given[axis]) for axis in axes}
     if any(index.dtype not in INDICES for index in found.values()):
         return None
-    common = met_by([index.shape for index in found.values()])
+    common = met_by([index.shape for index in found.values()], ONE)
     shape = (*into.shape[: axes[0]], *common, *into.shape[axes[-1] + 1 :])
 
     def place(source: Value) -> Expr | None:

@@ -134,10 +134,15 @@ def _note(found: _Found, expr: Expr) -> None:
 
 
 def _step(found: _Found, op: str, expr: Expr) -> int | str | None:
-    """A number of which 32 bits have room for what comes of it; sizes, as text, do where indices do."""
+    """A number of which 32 bits have room for what comes of it, or an axis and a little, as text, for an end:
+    an axis is as short as its tensor, which a product of several need not be."""
     value = expr.value if isinstance(expr, Const) else found.steps.get(expr.serial)
     if isinstance(value, str):
-        return None if op in ("add", "sub") else value
+        size = found.pool.sizes.read(value)
+        summands = size.terms or ((size.factors, size.coefficient),)
+        axes = [factors for factors, _ in summands if factors]
+        small = all(abs(times) <= (1 if factors else MOST_EXACT) for factors, times in summands)
+        return value if op not in ("add", "sub") and small and [len(one) for one in axes] == [1] else None
     return value if isinstance(value, int) and abs(value) <= MOST_EXACT else None
 
 

@@ -25,23 +25,11 @@ _STEMS = {
 }  # fmt: skip
 
 _CALLS = frozenset(
-    [
-        "exp",
-        "exp2",
-        "expm1",
-        "log",
-        "log2",
-        "log1p",
-        "sin",
-        "cos",
-        "tan",
-        "tanh",
-        "sqrt",
-        "rsqrt",
-        "pow",
+    (
+        "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "tanh", "sqrt", "rsqrt", "pow",
         "erf",
-    ]
-)
+    )
+)  # fmt: skip
 """Operations that are tens of instructions, of which a compiler writes each call out."""
 
 Leaf = Callable[[Expr], Text]

@@ -1,0 +1,49 @@
+"""Sizes that meet in an operation: of shapes that are broadcast, and of rows that are put at places.
+
+Owns what an op graph tells of it. Never says that such sizes are equal, or what is asked of them:
+tied_sizes.py does of inputs, and the playbook of plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from workbench.model import Dim, OpNode, Problem, Ref
+
+T = TypeVar("T")
+
+
+def dims_of(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:
+    """Sizes of every tensor and result; of several results, the first has the node's name alone too."""
+    dims: dict[Ref, tuple[Dim, ...]] = {Ref(ref=spec.name): spec.dims for spec in problem.tensors}
+    for node in problem.graph.nodes:
+        for item, out in enumerate(node.outs):
+            dims[Ref(ref=node.name, item=item)] = out.dims
+        dims[Ref(ref=node.name)] = node.outs[0].dims
+    return dims
+
+
+def met_by(shapes: Sequence[Sequence[T]], one: T | int = 1) -> tuple[T, ...]:
+    """The shape that these are broadcast to: sizes that meet are equal, unless one of them is ``one``."""
+    met: list[T] = []
+    for back in range(1, max(map(len, shapes), default=0) + 1):
+        sizes = [shape[-back] for shape in shapes if len(shape) >= back]
+        met.insert(0, next((size for size in sizes if size != one), sizes[0]))
+    return tuple(met)
+
+
+def rows_at_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
+    """Of ``index_put`` by whole numbers along neighbouring axes: sizes of places and of rows, each with the
+    one it meets, among the places or of what rows replace."""
+    match node:
+        case OpNode(op="aten.index_put.default", args=(Ref() as into, tuple() as given, Ref() as rows, *_)):
+            axes = [axis for axis, one in enumerate(given) if one is not None]
+            places = [dims[one] for one in given if isinstance(one, Ref)]
+            if not axes or axes != list(range(axes[0], axes[-1] + 1)):
+                return
+            common = met_by(places)
+            for shape in places:
+                yield from zip(reversed(shape), reversed(common), strict=False)
+            whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
+            yield from zip(reversed(dims[rows]), reversed(whole), strict=False)

@@ -16,6 +16,7 @@ from workbench.numerics.inputs import draw, place
 from workbench.numerics.kinds import KINDS
 from workbench.problem.reference import Reference
 from workbench.referee import matrix
+from workbench.referee.nearby import nearby
 from workbench.referee.protocol import NO_NUMBERS
 
 SAME = 0.05
@@ -66,10 +67,13 @@ def held_against(
     sizes: Mapping[str, int],
     tensors: Mapping[str, Tensor],
     declared: Mapping[str, Tensor] | None = None,
+    *,
+    anywhere: bool = False,
 ) -> Expectation:
     """What must come out for ``tensors``, which are all the problem's tensors at one case.
 
-    ``declared``: the same values in the problem's own layouts, which its graph was traced for. Without a
+    ``declared``: the same values in the problem's own layouts, which its graph was traced for. ``anywhere``:
+    bounds may lie in the processor's memory, which is the faster place for small ones (``nearby``). Without a
     float64 oracle the reference's own result takes its place, and the note says so. Raises ``ProblemError``
     where the reference does not take ``tensors``, or makes something else of them than of ``declared``.
     """
@@ -77,13 +81,16 @@ def held_against(
     usual = tensors if declared is None else declared
     if any(usual[name] is not tensor for name, tensor in tensors.items()):
         _refuse_other_results(native, reference.call(usual))
-    notes = []
+    notes, near, made = [], None, native
     try:
         oracle = Oracle(reference.oracle(usual), reference.oracle)
+        near = nearby(problem, reference, sizes, usual, native, oracle.results) if anywhere else None
     except ProblemError:
         oracle = Oracle(tuple(t.to(torch.float64) if t.is_floating_point() else t for t in native))
         notes.append("no float64 oracle: compared with the reference's own precision")
-    limits = bounds(problem, sizes, usual, oracle, lambda: native)
+    if near is not None:
+        usual, oracle, made = near.tensors, near.oracle, near.native
+    limits = bounds(problem, sizes, usual, oracle, lambda: made)
     if not all(limit.decisive for limit in limits):
         notes.append("rounding alone may be as large as the output here")
     notes += [limit.basis for limit in limits if not limit.basis.endswith("of the graph")]

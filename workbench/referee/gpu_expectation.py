@@ -134,7 +134,9 @@ class Expectations:
     def differences(self, prepared: Prepared, outputs: tuple[Tensor, ...]) -> tuple[Difference, ...]:
         """Compare every output with its bound."""
         if prepared.bounds:
-            return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(outputs, prepared)))
+            where = prepared.bounds[0].expected.device
+            near = tuple(output.to(where) for output in outputs)
+            return tuple(compare(got, b, n) for n, (got, b) in enumerate(_paired(near, prepared)))
         if prepared.native:
             pairs = zip(outputs, prepared.native, strict=True)
             return tuple(_in_parts(got, own, number) for number, (got, own) in enumerate(pairs))
@@ -170,7 +172,7 @@ class Expectations:
         for _ in range(2):
             try:
                 declared = self._as_declared(case, prepared.tensors)
-                expected = self._expected(case.size_map, prepared.tensors, declared)
+                expected = self._expected(case.size_map, prepared.tensors, declared, anywhere=True)
             except torch.OutOfMemoryError:
                 had_kept = self.forget()
                 torch.cuda.empty_cache()
@@ -220,10 +222,12 @@ class Expectations:
         sizes: Mapping[str, int],
         tensors: Mapping[str, Tensor],
         declared: Mapping[str, Tensor] | None = None,
+        *,
+        anywhere: bool = False,
     ) -> Expectation:
         given = _for_libraries(tensors)
         usual = None if declared is None else _for_libraries(declared)
-        return held_against(self.problem, self.reference, sizes, given, usual)
+        return held_against(self.problem, self.reference, sizes, given, usual, anywhere=anywhere)
 
     def _as_declared(self, case: Case, tensors: Mapping[str, Tensor]) -> dict[str, Tensor] | None:
         """The same values in the problem's own layouts; None where they lie so."""

@@ -298,7 +298,7 @@ def test_memory_of_what_is_kept_is_given_back_before_bounds_are_given_up(
     kept = expectations.prepare(check(50, 64))
     bound, calls = expectations._expected, list[bool]()
 
-    def crowded(*given: object) -> object:
+    def crowded(*given: object, **named: object) -> object:
         calls.append(False)
         raise torch.OutOfMemoryError
 
@@ -310,10 +310,10 @@ def test_memory_of_what_is_kept_is_given_back_before_bounds_are_given_up(
     assert expectations.prepare(check(50, 64)) is not kept
     left = iter((True, False))
 
-    def once(*given: object) -> object:
+    def once(*given: object, **named: object) -> object:
         if next(left):
             raise torch.OutOfMemoryError
-        return bound(*given)  # type: ignore[arg-type]
+        return bound(*given, **named)  # type: ignore[arg-type]
 
     monkeypatch.setattr(expectations, "_expected", once)
     found = expectations.prepare(check(50, 64, "offset"))

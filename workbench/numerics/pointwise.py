@@ -20,17 +20,20 @@ from torch import Tensor
 from workbench.model import DType
 from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
+from workbench.numerics.proportional import factors, passed_on
 from workbench.numerics.spans import span_of, without_poles
 from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
     ANYWHERE,
     LARGEST,
     TINY,
+    Size,
     Tracked,
     deviation,
     narrowing,
     nothing,
     rounded,
+    size_of,
     stays_integer,
 )
 
@@ -131,16 +134,19 @@ def pointwise(
         return result.to(torch.float64) if widen else result
 
     value = run({})
-    independent = shared = below = above = nothing(value)
     inexact = [
         operand
         for position, operand in enumerate(operands)
         if not operand.is_exact and not any(operand is earlier for earlier in operands[:position])
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
-    ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
-    numbers = _numbers_for(inexact)
-    for operand in inexact:
+    times = factors(name, args, kwargs) if widen and inexact else None
+    independent = shared = below = above = none = nothing(value)
+    if times is not None:
+        independent, shared = passed_on(args, times, inexact, value)
+    ends = {} if times is not None else {id(one): _ends_of(one) for one in inexact}
+    numbers = _numbers_for(inexact) if ends else {}
+    for operand in inexact if ends else ():
         beside = {key: one for key, one in numbers.items() if key != id(operand)}
         moved = [
             without_poles(run({**beside, id(operand): end}), value, end, operand.span)
@@ -161,16 +167,31 @@ def pointwise(
     # The corners show what two errors make together.
     for also in (*beyond_ends(name, args, [] if stepped else inexact), *of_constants(value, off)):
         shared, below, above = shared + also, below + also, above + also
-    own = _own_rounding(name, value, operands, dtype, given=given)
     picks = name in _PICKS
-    made = rounded(value, own, (independent, shared), dtype, picks=picks)
-    if widen:
-        made = replace(made, span=span_of(name, op, args, kwargs, partial(_most_off, name, dtype)))
+    own: Tensor | None = None
+    if not widen:
+        made = Tracked(value, independent, shared, dtype)
+    else:
+        size = size_of(value, (independent, shared))
+        own = _own_rounding(name, value, size, operands, dtype, given=given)
+        span = span_of(name, op, args, kwargs, partial(_most_off, name, dtype))
+        made = rounded(value, own, (independent, shared), dtype, picks=picks, span=span, size=size)
+        if (
+            own is not None
+            and 0 < size.most <= LARGEST[dtype]
+            and (name not in _ZERO_KEEPING or size.least > 0)
+        ):
+            made.know(independent=True, shared=shared is not none, infinite=False)
     if not stepped:
         return made
     edge = nearest_edge(name, args, inexact, (below > 0) | (above > 0))
-    own = own + narrowing(value, dtype, off=torch.maximum(below, above).nan_to_num(0.0, 0.0), picks=picks)
+    stored = narrowing(value, dtype, off=torch.maximum(below, above).nan_to_num(0.0, 0.0), picks=picks)
+    own = stored if own is None else own + stored
     return replace(made, step=within(below + own, above + own, edge, made))
+
+
+def _ends_of(operand: Tracked) -> tuple[Tensor, Tensor]:
+    return _moved(operand, operand.up, 1.0), _moved(operand, operand.down, -1.0)
 
 
 def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Tensor, Tensor]:
@@ -251,32 +272,32 @@ def _most_off(name: str, dtype: DType, size: float) -> float:
     return own + UNIT[dtype] * (abs(size) + own)
 
 
-def _own_rounding(name: str, value: Tensor, operands: list[Tracked], dtype: DType, *, given: bool) -> Tensor:
-    """``given``: the numbers among the arguments are the same in every precision."""
-    if not is_float(dtype):
-        return torch.zeros(value.shape, dtype=torch.float64, device=value.device)
-    rounding = POINTWISE.get(name, _DEFAULT)
-    magnitude = value.abs()
+def _own_rounding(
+    name: str, value: Tensor, size: Size, operands: list[Tracked], dtype: DType, *, given: bool
+) -> Tensor | None:
+    """Of a float result, None where it is exact; ``given``: the numbers among the arguments are the same in
+    every precision."""
+    rounding, magnitude = POINTWISE.get(name, _DEFAULT), size.magnitude
     if rounding == _NONE:
-        return torch.zeros_like(magnitude)
+        return None
     if (
         name in _INTEGER_KEEPING
         and given
         and all(o.is_exact for o in operands)
         and stays_integer(value, magnitude, dtype)
     ):
-        return torch.zeros_like(magnitude)
+        return None
     unit = accumulate_unit(dtype)
     if name == "mul" and any(_only_selects(operand) for operand in operands):
-        return torch.zeros_like(magnitude)
-    own = unit * (rounding.relative * magnitude + rounding.absolute) + TINY[dtype]
+        return None
+    own = magnitude * (unit * rounding.relative) + (unit * rounding.absolute + TINY[dtype])
     if rounding.argument:
         own = own + unit * rounding.argument * magnitude * _exponent(name, value, operands)
-    if name in _ZERO_KEEPING:
+    if name in _ZERO_KEEPING and not size.least > 0:
         own = _without(own, value, operands)
-    if name in ("add", "sub") and len(operands) == 2:
+    if name in ("add", "sub") and len(operands) == 2 and not size.most <= LARGEST[dtype] / 4:
         own = torch.where(magnitude > LARGEST[dtype] / 4, torch.minimum(own, 4 * _smaller(operands)), own)
-    return own.nan_to_num(0.0, torch.inf)
+    return own if size.most < torch.inf and not rounding.argument else own.nan_to_num(0.0, torch.inf)
 
 
 def _without(own: Tensor, value: Tensor, operands: list[Tracked]) -> Tensor:
@@ -285,8 +306,6 @@ def _without(own: Tensor, value: Tensor, operands: list[Tracked]) -> Tensor:
     Such a zero is on no edge's other side: an atom's distance from itself is not more than nothing.
     """
     zero = value == 0
-    if not bool(zero.any()):
-        return own
     for operand in operands:
         zero = zero & (operand.error == 0)
     return torch.where(zero, 0.0, own)

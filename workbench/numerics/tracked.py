@@ -114,6 +114,18 @@ class Tracked:
         return not self._kinds[2]
 
     @cached_property
+    def is_finite(self) -> bool:
+        """True where every element is a finite number."""
+        return all_finite(self.value)
+
+    def know(self, *, independent: bool, shared: bool, infinite: bool) -> None:
+        """Spares asking for what is known already: whether there is any error of each kind.
+
+        ``shared`` may be true of zeros where there are independent ones as well.
+        """
+        self.__dict__["_kinds"] = (independent, shared, infinite)
+
+    @cached_property
     def _kinds(self) -> tuple[bool, bool, bool]:
         """Whether any error is independent, shared, infinite: on a GPU a question to wait for, asked once."""
         error = self.independent + self.shared
@@ -149,37 +161,73 @@ def exact(value: Tensor, dtype: DType) -> Tracked:
     wide = value.to(torch.float64) if is_float(dtype) else value
     zero = nothing(wide)
     made = Tracked(wide, zero, zero, dtype)
-    made.__dict__["_kinds"] = (False, False, False)  # known, and on a GPU a question to wait for
+    made.know(independent=False, shared=False, infinite=False)
     return made
 
 
+@dataclass(frozen=True, eq=False)
+class Size:
+    """How large a float result is. On a GPU numbers are waited for, and these two are asked for together."""
+
+    magnitude: Tensor
+    most: float
+    """That any element may be with its errors; NaN where one is."""
+    least: float
+    """Magnitude of any; NaN where one is."""
+
+
+def size_of(value: Tensor, tracked: tuple[Tensor, Tensor]) -> Size:
+    """Of a result with its (independent, shared) errors."""
+    magnitude = value.abs()
+    if not value.numel():
+        return Size(magnitude, 0.0, torch.inf)
+    reach = magnitude + tracked[0] + tracked[1]
+    most, least = torch.stack((reach.max(), magnitude.min())).tolist()
+    return Size(magnitude, most, least)
+
+
 def rounded(
-    value: Tensor, own: Tensor, tracked: tuple[Tensor, Tensor], dtype: DType, *, picks: bool = False
+    value: Tensor,
+    own: Tensor | None,
+    tracked: tuple[Tensor, Tensor],
+    dtype: DType,
+    *,
+    picks: bool = False,
+    span: Span = ANYWHERE,
+    size: Size | None = None,
 ) -> Tracked:
     """Finish a node: add its own rounding to the (independent, shared) errors it inherited.
 
     Where the result leaves the dtype's range in the reference's own precision, anything is allowed
-    further on: the error becomes infinite. What the dtype can hold is not rounded again: a result that only
-    ``picks`` (a whole number, one of its operands) stays as it is, and one that is off is off at most twice.
+    further on: the error becomes infinite. ``own``: None where it is exact. What the dtype can hold is not
+    rounded again: a result that only ``picks`` (a whole number, one of its operands) stays as it is, and one
+    that is off is off at most twice.
     """
     independent, shared = tracked
     if not is_float(dtype):
         return Tracked(value, independent, shared, dtype)
-    reach = value.abs() + independent + shared
-    is_ordinary = not reach.numel() or float(reach.max()) <= LARGEST[dtype]  # False where there is a NaN
+    size = size or size_of(value, tracked)
+    is_ordinary = size.most <= LARGEST[dtype]  # False where there is a NaN
     finite = None if is_ordinary or all_finite(value) else torch.isfinite(value)
-    if finite is not None:
+    if own is not None and finite is not None:
         own = torch.where(finite, own, 0.0)
-        reach = torch.where(finite, value.abs(), 0.0) + independent + shared
-    stored: Tensor | float = 0.0
+    stored: Tensor | None = None
     if _is_narrow(dtype):
         again = narrowing(value, dtype, off=independent + shared, picks=picks)
-        twice = torch.minimum(again, own + independent + shared)
-        stored = torch.where(holds(value, dtype), twice, again)
+        off = independent + shared if own is None else own + independent + shared
+        stored = torch.where(holds(value, dtype), torch.minimum(again, off), again)
     if not is_ordinary:
-        overflow = reach > LARGEST[dtype]
+        magnitude = size.magnitude if finite is None else torch.where(finite, size.magnitude, 0.0)
+        overflow = magnitude + independent + shared > LARGEST[dtype]
         shared = torch.where(overflow if finite is None else overflow & finite, torch.inf, shared)
-    return Tracked(value, one_after_the_other(independent, own) + stored, shared, dtype)
+    if own is not None:
+        independent = one_after_the_other(independent, own)
+    if stored is not None:
+        independent = independent + stored
+    made = Tracked(value, independent, shared, dtype, span=span)
+    if is_ordinary or finite is None:
+        made.__dict__["is_finite"] = True
+    return made
 
 
 def one_after_the_other(before: Tensor, own: Tensor) -> Tensor:

@@ -142,6 +142,7 @@ class Gpu:
 
 def serve(payload: bytes, send: Send) -> bytes:
     """Worker function of a conversation: a request in, messages on the way, a report out."""
+    torch.set_num_threads(1)  # bounds of small cases are made on the processor, beside compilers
     request = REQUEST.validate_json(payload)
     if isinstance(request, WarmRequest):
         from workbench.referee.gpu_card import warm_up

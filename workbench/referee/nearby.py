@@ -19,8 +19,9 @@ from workbench.model import Problem, size_of
 from workbench.numerics.conditioning import Oracle
 from workbench.problem.reference import Reference
 
-SMALL = 2**14
-"""Elements that a node of a small case has, of inputs and results together, in the mean."""
+SMALL = 2**13
+"""Elements that a node of a small case has, of inputs and results together, in the mean. With
+twice as many an H200 takes as long."""
 ALIKE = 1e-9
 """Of a result's largest element: the same in float64, in another order."""
 

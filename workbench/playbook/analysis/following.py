@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import Target
-from workbench.playbook.analysis.stages import stages_of
-from workbench.playbook.ir.program import Kernel, ProgramStep
+from workbench.playbook.analysis.stages import Sharing, stages_of
+from workbench.playbook.ir.program import Kernel, ProgramStep, Scatter
 from workbench.playbook.schedules.schedule import RESIDENT, Schedule
 
 
@@ -43,9 +43,9 @@ def one_then(one: Estimate, other: Estimate) -> Estimate:
 def in_order(steps: Sequence[tuple[ProgramStep, Estimate]], schedule: Schedule, target: Target) -> Estimate:
     """All steps of a program; each has a launch of its own in its estimate."""
     total = NOTHING
-    run: list[tuple[Kernel, Estimate]] = []
+    run: list[tuple[Sharing, Estimate]] = []
     for step, found in steps:
-        if isinstance(step, Kernel) and schedule.launches != "apart":
+        if isinstance(step, Kernel | Scatter) and schedule.launches != "apart":
             run.append((step, found))
             continue
         total = one_then(one_then(total, _shared(run, schedule, target)), found)
@@ -65,7 +65,7 @@ def _in_turns(run: Sequence[Estimate], target: Target) -> Estimate:
     return replace(total, us=total.us + target.launch_us + _UNTIL_FIRST_US, launches=1) if run else NOTHING
 
 
-def _shared(run: Sequence[tuple[Kernel, Estimate]], schedule: Schedule, target: Target) -> Estimate:
+def _shared(run: Sequence[tuple[Sharing, Estimate]], schedule: Schedule, target: Target) -> Estimate:
     """Neighbouring kernels: those of a stage at the same time; stages with a launch or a barrier between."""
     if schedule.launches == "turns":
         return _in_turns([found for _, found in run], target)

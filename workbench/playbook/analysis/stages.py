@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.playbook.ir.expr import loads_below
-from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.program import Kernel, Scatter
+
+Sharing = Kernel | Scatter
+"""Steps that may have a launch in common."""
 
 
-def stages_of(kernels: Sequence[Kernel]) -> list[list[int]]:
+def stages_of(kernels: Sequence[Sharing]) -> list[list[int]]:
     """Places of kernels by stage: those of one stage do not need one another, in any order."""
     stages: list[list[int]] = []
     stage_of: list[int] = []
@@ -23,14 +26,18 @@ def stages_of(kernels: Sequence[Kernel]) -> list[list[int]]:
     return stages
 
 
-def _in_order(first: Kernel, second: Kernel) -> bool:
+def _in_order(first: Sharing, second: Sharing) -> bool:
     """True where the second must wait for the first. Pieces of one buffer have places of their own."""
     return bool(_written(first) & _read(second) or _read(first) & _written(second))
 
 
-def _written(kernel: Kernel) -> set[str]:
+def _written(kernel: Sharing) -> set[str]:
+    if isinstance(kernel, Scatter):
+        return {kernel.buffer}
     return {store.buffer for store in kernel.all_stores}
 
 
-def _read(kernel: Kernel) -> set[str]:
+def _read(kernel: Sharing) -> set[str]:
+    if isinstance(kernel, Scatter):
+        return kernel.read
     return {load.buffer for load in loads_below([store.value for store in kernel.all_stores])}

@@ -303,8 +303,7 @@ class PlanText:
     def _launch(self, kernel: KernelText) -> list[str]:
         lines = []
         block = self._blocks[kernel.fit] if kernel.fit else str(kernel.threads)
-        if kernel.limits.fits:
-            lines.append(f'require({kernel.limits.fits}, "{kernel.limits.otherwise}")')
+        lines += _required(kernel)
         width = "" if kernel.width is None else self._wide(kernel.width)
         grid, most = kernel.grid.replace(" * {width}", f" * {width}" if width else ""), kernel.most
         if kernel.resident:
@@ -427,6 +426,7 @@ class PlanText:
             numbers += [number for number in own if not number.isdecimal()]
             counts.append(" * ".join(own[:2]))
         kernel = joint.kernel
+        lines += dict.fromkeys(line for part in joint.parts for line in _required(part.text))
         if joint.planes is not None:
             return [*lines, *self._by_planes(program, joint, widths, (numbers, counts))]
         grid = " + ".join(counts)
@@ -607,3 +607,9 @@ class PlanText:
             return name
         strides = "" if output.strides is None else f", {self.shape(output.strides)}"
         return f"view({name}, {self.shape(output.shape)}{strides})"
+
+
+def _required(kernel: KernelText) -> list[str]:
+    """What must be so for it to work."""
+    limits = kernel.limits
+    return [f'require({limits.fits}, "{limits.otherwise}")'] if limits.fits else []

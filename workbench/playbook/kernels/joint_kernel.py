@@ -14,14 +14,13 @@ from dataclasses import replace
 from workbench.model import H100
 from workbench.playbook.analysis.lines import Lines
 from workbench.playbook.analysis.plane_turns import goes_in_turns
-from workbench.playbook.analysis.stages import stages_of
-from workbench.playbook.ir.program import Kernel, ProgramStep
+from workbench.playbook.analysis.stages import Sharing, stages_of
+from workbench.playbook.ir.program import Kernel, ProgramStep, Scatter
 from workbench.playbook.kernels.joint_calls import Call, knows_place
 from workbench.playbook.kernels.kernel_text import (
     JointPart,
     JointText,
     KernelText,
-    Limits,
     Site,
     SplitText,
     Step,
@@ -50,7 +49,7 @@ def sharing_launches(site: Site, steps: Sequence[tuple[ProgramStep, Step]], name
     found: list[Step] = []
     run: list[JointPart] = []
     for step, text in steps:
-        if isinstance(step, Kernel) and (part := _part(site, step, text)) is not None:
+        if isinstance(step, Kernel | Scatter) and (part := _part(site, step, text)) is not None:
             run.append(part)
             continue
         found += [*_joined(site, run, names), text]
@@ -58,9 +57,9 @@ def sharing_launches(site: Site, steps: Sequence[tuple[ProgramStep, Step]], name
     return [*found, *_joined(site, run, names)]
 
 
-def _part(site: Site, kernel: Kernel, step: Step) -> JointPart | None:
+def _part(site: Site, kernel: Sharing, step: Step) -> JointPart | None:
     """The text that takes part, whatever the size; None where it needs a launch of its own."""
-    if kernel.ahead is not None or kernel.steps is not None or kernel.parts:
+    if isinstance(kernel, Kernel) and (kernel.ahead or kernel.steps or kernel.parts):
         return None
     text: Step | None = step
     split: SplitText | None = None
@@ -90,7 +89,7 @@ def _is_split(site: Site, step: SplitText) -> bool:
 
 def _is_plain(text: KernelText) -> bool:
     """True for a kernel whose blocks know no more of their launch than their own place."""
-    needs = text.cooperative or text.cluster > 1 or text.limits != Limits() or text.fit
+    needs = text.cooperative or text.cluster > 1 or text.limits.shared or text.fit
     left = _LEAVES.search(text.code)
     waits = left is not None and _MEETS.search(text.code, left.end()) is not None
     return not (needs or waits or text.resident or text.template or "gridDim" in text.code)
@@ -113,7 +112,10 @@ def _joined(site: Site, run: Sequence[JointPart], names: Names) -> list[Step]:
 def _planes(site: Site, run: Sequence[JointPart]) -> Lines | None:
     """The planes that all go by, where a job of each kernel is of one plane: a bundle, a row, lines."""
     kernels, declared = [part.kernel for part in run], site.cases[: site.declared]
-    lines = goes_in_turns(site.program, site.schedule, kernels, declared)
+    able = [kernel for kernel in kernels if isinstance(kernel, Kernel)]
+    if len(able) < len(kernels):
+        return None
+    lines = goes_in_turns(site.program, site.schedule, able, declared)
     if lines is None:
         return None
     first, *between, _ = run

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from workbench.model import DTYPE_BYTES, DType
 from workbench.playbook.analysis.lines import Lines
 from workbench.playbook.ir.expr import Apply, Expr, Load, walk_all
-from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program
+from workbench.playbook.ir.program import Buffer, Kernel, LibraryCall, Program, Scatter
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View
 from workbench.playbook.kernels.copies import Copies
@@ -180,7 +180,7 @@ class StackedText:
 class JointPart:
     """A kernel that shares a launch."""
 
-    kernel: Kernel
+    kernel: Kernel | Scatter
     text: KernelText
     alone: KernelText | SplitText
     """What it is a kernel of: launches of its own."""
@@ -190,6 +190,8 @@ class JointPart:
     @property
     def stem(self) -> str:
         """What numbers of its own are called: by what it makes."""
+        if isinstance(self.kernel, Scatter):
+            return f"{self.kernel.buffer}_places"
         return self.kernel.stores[0].buffer
 
 

@@ -288,7 +288,7 @@ def _kept_anyway(problem: Problem, vector: Vector) -> bool:
 
 def _sharing_launches(problem: Problem, structures: list[Vector]) -> list[Vector]:
     """The same with fewer launches, where kernels follow one another."""
-    if traits_of(problem).kernels < 2:
+    if traits_of(problem).sharing < 2:
         return []
     found: dict[Vector, None] = {}
     for vector, launches in itertools.product(structures, ("beside", "together", "turns")):

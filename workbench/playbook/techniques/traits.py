@@ -175,8 +175,10 @@ class Traits(Outline):
     """Running totals."""
     scatters: tuple[Scatter, ...]
     """Values that join what lies at places which data names."""
+    sharing: int
+    """Kernels, and steps that put values at places: what might share launches."""
     stages: int
-    """Kernels that must wait for one another; fewer than all where some do not need one another."""
+    """Those that must wait for one another; fewer than all where some do not need one another."""
     in_planes: bool
     """They go plane by plane: what one makes of a plane the next needs for that plane alone."""
     row_totals: bool
@@ -267,6 +269,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
     joining = [scatter.stored for scatter in scatters]
+    sharing = [step for step in program.steps if isinstance(step, Kernel | Scatter)]
     outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
@@ -331,8 +334,11 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         narrow_indices=_narrow(program, sizes),
         scans=scans,
         scatters=scatters,
-        stages=len(stages_of(every)),
-        in_planes=len(every) == len(stages_of(every)) and planes_of(program, every) is not None,
+        sharing=len(sharing),
+        stages=len(stages_of(sharing)),
+        in_planes=not scatters
+        and len(every) == len(stages_of(every))
+        and planes_of(program, every) is not None,
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),

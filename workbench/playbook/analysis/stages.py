@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.playbook.ir.expr import loads_below
-from workbench.playbook.ir.program import Kernel, Scatter
+from workbench.playbook.ir.program import Kernel, ProgramStep, Scatter
 
 Sharing = Kernel | Scatter
 """Steps that may have a launch in common."""
+
+
+def runs_of(steps: Sequence[ProgramStep]) -> list[list[Sharing]]:
+    """Steps that follow one another and may share launches; calls of a library and scans are between runs."""
+    runs: list[list[Sharing]] = [[]]
+    for step in steps:
+        if isinstance(step, Kernel | Scatter):
+            runs[-1].append(step)
+        elif runs[-1]:
+            runs.append([])
+    return [run for run in runs if run]
 
 
 def stages_of(kernels: Sequence[Sharing]) -> list[list[int]]:

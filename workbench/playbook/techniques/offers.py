@@ -259,18 +259,20 @@ def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    """Kernels without a library call between them, whose blocks know nothing of their launch."""
+    """Kernels that follow one another, whose blocks know nothing of their launch."""
     schedule = schedule_of(tuple(settings.items()))
-    alone = traits.library_calls or traits.scans or traits.stages < 1 or not schedule.fuse
+    alone = traits.stages < 1 or not schedule.fuse
     bound = schedule.persistent or schedule.fit or schedule.cluster > 1 or schedule.cache != "reread"
     bound = bound or schedule.join_told or schedule.windows_here
     bound = bound or schedule.staged or schedule.share_weights or schedule.tables or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
-    together = ("together",) if traits.stages > 1 else ()
+    apart = traits.library_calls or traits.scans
+    together = ("together",) if traits.stages > 1 and not apart else ()
     by_row = schedule.team == "block" or traits.kernels == 2
     turns = ("turns",) if traits.in_planes and schedule.bundle and by_row else ()
-    return ("apart", *(("beside",) if traits.stages < traits.sharing else ()), *together, *turns)
+    beside = ("beside",) if traits.stages < traits.sharing else ()
+    return ("apart", *beside, *together, *turns) if beside or together or turns else ()
 
 
 def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:

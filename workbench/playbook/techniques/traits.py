@@ -31,7 +31,7 @@ from workbench.playbook.analysis.scan_chains import chained
 from workbench.playbook.analysis.scan_joins import is_pair
 from workbench.playbook.analysis.scan_sums import with_sums
 from workbench.playbook.analysis.shared_weights import SharedWeights, weights_of
-from workbench.playbook.analysis.stages import stages_of
+from workbench.playbook.analysis.stages import runs_of, stages_of
 from workbench.playbook.analysis.turning import LEAST_TILED, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.graph.rewrites import ONLY_FUSED, ROW_STEPS, applying, rewrite
@@ -269,7 +269,8 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     scans = tuple(step for step in program.steps if isinstance(step, Scan))
     scatters = tuple(step for step in program.steps if isinstance(step, Scatter))
     joining = [scatter.stored for scatter in scatters]
-    sharing = [step for step in program.steps if isinstance(step, Kernel | Scatter)]
+    runs = runs_of(program.steps)
+    stages = [len(stages_of(run)) for run in runs]
     outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
@@ -334,11 +335,9 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         narrow_indices=_narrow(program, sizes),
         scans=scans,
         scatters=scatters,
-        sharing=len(sharing),
-        stages=len(stages_of(sharing)),
-        in_planes=not scatters
-        and len(every) == len(stages_of(every))
-        and planes_of(program, every) is not None,
+        sharing=sum(map(len, runs)),
+        stages=sum(stages),
+        in_planes=len(program.steps) == len(every) == sum(stages) and planes_of(program, every) is not None,
         row_totals=len(with_tails(program)) < len(program.steps),
         cases=tuple(case.sizes for case in cases),
         declared=len(problem.cases),

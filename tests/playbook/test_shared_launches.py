@@ -1,4 +1,4 @@
-"""Steps that put values where data says share launches with one another, and with what is made for them."""
+"""Launches are shared by steps that put values where data says, and on both sides of a library's call."""
 
 from __future__ import annotations
 
@@ -79,3 +79,23 @@ def test_what_goes_plane_by_plane_has_no_places_to_be_put_at() -> None:
     problem = problem_of(both_ends, tensors)
     vector = settled(problem, (("launches", "turns"),))
     assert dict(vector).get("launches") != "turns"
+
+
+def around_a_product(t: Tensors) -> tuple[Tensor, Tensor, Tensor]:
+    """Both factors are made, and rows and columns of what they come to are used."""
+    b = t["b"].exp()
+    product = t["a"].softmax(1) @ b
+    return product.softmax(1), product.amax(0), b.sum(0)
+
+
+def test_kernels_before_a_product_share_a_launch_and_those_behind_it_another() -> None:
+    tensors = {"a": torch.randn(24, 64), "b": torch.randn(64, 40)}
+    problem = problem_of(around_a_product, tensors)
+    for launches, count in (("apart", 5), ("beside", 2)):
+        vector = settled(problem, (("launches", launches),))
+        assert dict(vector)["launches"] == launches
+        source = generate(problem, vector).kernel.source
+        assert facts(plan_of(source, tensors), "call").launches == count
+        assert estimate(problem, vector, H100, problem.cases[0].size_map).launches == count + 1
+        check(around_a_product, source, tensors)
+    assert dict(settled(problem, (("launches", "together"),)))["launches"] == "apart"

@@ -6,6 +6,9 @@ import pytest
 from first_case import prepared
 from torch import Tensor
 
+from workbench.numerics.operators import leaves_open
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
 from workbench.referee.gpu_expectation import Expectations, Prepared
 
 CACHE = """
@@ -63,3 +66,21 @@ def test_elsewhere_nothing_is_given_away(known: tuple[Expectations, Prepared]) -
             wrong = right.clone()
             wrong[slot, 1, 3] += 0.1 * wrong[slot, 1, 3].abs() + 0.1
             assert ratio(known, wrong) > 1
+
+
+@pytest.mark.parametrize(
+    ("line", "is_open"),
+    [
+        ("x.index_put((i,), v)", True),
+        ("x.index_copy(0, i, v)", True),
+        ("x.scatter(0, i[:, None].expand(-1, 8), v)", True),
+        ("x.index_put((i,), v, accumulate=True)", False),
+        ("x.index_add(0, i, v)", False),
+        ("x[i] + v", False),
+    ],
+)
+def test_what_torch_leaves_open_is_seen_in_the_graph(line: str, is_open: bool) -> None:
+    head = "import torch\n\ndef put(x, v, i):\n    return "
+    inputs = "[torch.randn(9, 8), torch.randn(5, 8), torch.arange(5)]"
+    problem = open_problem(read_cell(f"{head}{line}\n\ninputs = {inputs}\n"))
+    assert leaves_open(problem.graph) is is_open

@@ -32,6 +32,16 @@ def last_read(graph: Graph) -> dict[str, tuple[str, ...]]:
     return {reader: tuple(names) for reader, names in found.items()}
 
 
+_PUT = frozenset(["index_put", "_unsafe_index_put", "scatter"])
+
+
+def leaves_open(graph: Graph) -> bool:
+    """True where values are put, not added, at places that data names: of several for one place any may stay,
+    and torch itself keeps another one in another run."""
+    put = [node for node in graph.nodes if node.base_name in _PUT]
+    return any(node.base_name == "scatter" or len(node.args) < 4 or not node.args[3] for node in put)
+
+
 def argument(arg: Arg, of: Callable[[Ref], Any], sizes: Mapping[str, int]) -> Any:
     """An argument of a node as its operator takes it, with what ``of`` knows of results."""
     match arg:

@@ -7,6 +7,7 @@ import torch
 from workbench.model import Case, Problem
 from workbench.numerics.dtypes import TORCH
 from workbench.numerics.inputs import draw_on
+from workbench.numerics.operators import leaves_open
 from workbench.numerics.precision import precision
 from workbench.referee.clock.contestants import told
 from workbench.referee.clock.measure import Setting, Timing, measure
@@ -40,7 +41,8 @@ def _timed(request: BaselineRequest, expectations: Expectations, device: str) ->
         if not acts:
             return BaselineReport(machine="; ".join(why for _, why in missing))
         pivot = next(iter(acts))
-        setting = Setting(contract=request.problem.contract, missing=missing)
+        left_open = leaves_open(request.problem.graph)
+        setting = Setting(contract=request.problem.contract, missing=missing, left_open=left_open)
         others = {name: act for name, act in acts.items() if name != pivot}
         timing = measure(request.case.label, acts[pivot], others, request.clock, setting)
     finally:

@@ -13,6 +13,7 @@ import torch
 
 from workbench.errors import DeviceError
 from workbench.model import Mismatch, Outcome, StepTime, TimedOut
+from workbench.numerics.operators import leaves_open
 from workbench.numerics.precision import flags, precision
 from workbench.plan.steps import Launch, Library, Plan
 from workbench.referee.clock.contestants import Baselines
@@ -82,6 +83,7 @@ def _timed(request: TimeRequest, expectations: Expectations, hardware: Hardware)
         contract=request.problem.contract,
         physics=request.physics,
         check=lambda outputs: check(tuple(outputs)),
+        left_open=leaves_open(request.problem.graph),
         baselines=request.earlier,
         missing=(*missing, *request.missing),
         steps=steps_of(request.plan),

@@ -466,6 +466,30 @@ def test_a_baseline_in_the_references_order_stays_one(lane: FakeLane) -> None:
     assert [name for name, why in found.missing if "not the reference's" in why] == ["graph of eager"]
 
 
+def test_where_several_results_are_the_references_a_baseline_may_have_any_of_them(lane: FakeLane) -> None:
+    """Of two rows for one slot torch.compile keeps another one than eager and the kernel."""
+    contestants = acts(lane, kernel=100.0, eager=100.0)
+    honest = contestants.pop(KERNEL)
+
+    def off_by(share: float) -> Any:
+        def act(rotation: int) -> Any:
+            lane.work(100.0)
+            return (ones(rotation)[0] * (1.0 + share),)
+
+        return act
+
+    def check(outputs: Any) -> str:
+        return "none of them" if bool((outputs[0] > 1.5 * ones(1)[0]).any()) else ""
+
+    rivals = {"eager": contestants["eager"], "compile": off_by(0.3), "graph of eager": off_by(0.9)}
+    for left_open, able in ((True, ["eager", "compile"]), (False, ["eager"])):
+        setting = Setting(check=check, left_open=left_open)
+        found = measure("8", honest, rivals, OPTIONS, setting).measured
+        assert [rival.name for rival in found.rivals] == able
+    nobody = measure("8", honest, {"compile": off_by(0.3)}, OPTIONS, Setting(left_open=True))
+    assert nobody.wrong == "" and [rival.name for rival in nobody.measured.rivals] == ["compile"]
+
+
 def test_a_baseline_that_raises_is_missing_and_the_kernel_is_still_timed(lane: FakeLane) -> None:
     def broken(rotation: int) -> Any:
         raise RuntimeError("no such operator\nand a long tail")

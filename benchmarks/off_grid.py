@@ -177,7 +177,8 @@ def table(receipts: Sequence[Path]) -> list[str]:
     for cell, rows in sorted(found.items(), key=lambda one: one[1][-1].factor):
         last = rows[-1]
         times = " → ".join(f"{row.us:.1f}" if row.us else "none right" for row in rows)
-        against = [f"{us:.1f}" for _, us in last.rivals] or ["–", "–"]
+        rivals = dict(last.rivals)
+        against = [f"{rivals[name]:.1f}" if name in rivals else "–" for name in ("eager", "compile")]
         lines.append(
             [cell, times, *against, f"{last.factor:.2f}" if last.rivals else "–", f"{last.share:.0%}"]
         )

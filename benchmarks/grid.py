@@ -127,6 +127,8 @@ class Searcher:
         self.judged: set[Digest] = set()
         self.brought: list[tuple[str, str, float, float]] = []
         """Technique, value, predicted and found factor of each change of a parent."""
+        self.judged_at: dict[str, float] = {}
+        """By name, when it was known to be right and how long it takes: ``time.perf_counter``."""
 
     def _fresh(self, cards: Iterable[Hypothesis], most: int) -> tuple[list[Hypothesis], list[Kernel]]:
         """The first cards whose kernels nobody has judged: several vectors may come to the same text."""
@@ -148,16 +150,19 @@ class Searcher:
     async def try_all(self, cards: Iterable[Hypothesis], most: int = 100) -> None:
         """Judge the kernels of cards that are not tried yet: compiled side by side, run in turn."""
         fresh, kernels = self._fresh(cards, most)
-        judged = await asyncio.gather(
-            *(self.device.evaluate(self.problem, kernel, lambda stage: None) for kernel in kernels)
-        )
-        for card, evaluation in zip(fresh, judged, strict=True):
+        judged = await asyncio.gather(*map(self._judged, kernels))
+        for card, (evaluation, at) in zip(fresh, judged, strict=True):
             name = f"k{len(self.found) + 1}"
             print(
                 f"    {name:<4}{card.title[:60]:<62}{evaluation.outcome.kind:<10}{_told(evaluation)}",
                 flush=True,
             )
             self.found.append(Found(name, card.vector, evaluation))
+            self.judged_at[name] = at
+
+    async def _judged(self, kernel: Kernel) -> tuple[Evaluation, float]:
+        evaluation: Evaluation = await self.device.evaluate(self.problem, kernel, lambda stage: None)
+        return evaluation, time.perf_counter()
 
     @property
     def able(self) -> list[Found]:

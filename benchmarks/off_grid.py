@@ -61,6 +61,9 @@ class Row:
     failed: int = 0
     """Kernels that were not right."""
     found_s: float = 0.0
+    """Seconds of the whole search."""
+    best_s: float = 0.0
+    """Until its best kernel was judged."""
     vector: tuple[tuple[str, str], ...] = ()
     why: str = ""
 
@@ -135,6 +138,7 @@ def row_of(cell: str, problem: Problem, quick: Any, thorough: Any, first: int) -
         tried,
         failed,
         found_s,
+        searcher.judged_at[best.name] - started,
         best.vector,
         why="" if timed.measured is None else str(dict(timed.measured.missing)),
     )

@@ -55,6 +55,7 @@ CASES: dict[str, tuple[Call, Callable[[], Tensors], tuple[int, int]]] = {
 }
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("width", ["32", "64"])
 @pytest.mark.parametrize("name", CASES)
 def test_launches_are_shared_and_nothing_is_put_before_there_is_room(name: str, width: str) -> None:

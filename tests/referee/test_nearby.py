@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 from torch import Tensor
@@ -37,8 +39,13 @@ inputs = [torch.randn(8, 64)]
 """
 
 
-def opened(rows: int = 8) -> tuple[Problem, Reference, dict[str, Tensor]]:
-    problem = open_problem(read_cell(CELL.format(rows=rows)))
+@cache
+def known() -> Problem:
+    return open_problem(read_cell(CELL.format(rows=8)))
+
+
+def opened() -> tuple[Problem, Reference, dict[str, Tensor]]:
+    problem = known()
     return problem, Reference(problem), draw(problem, problem.cases[0], "normal", 3)
 
 

@@ -10,6 +10,7 @@ Prints seconds, and writes ``bounds-cost.json`` to ``$WORKBENCH_RECEIPTS``.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import sys
@@ -54,9 +55,12 @@ def seconds_of(problem: Problem, small: int) -> dict[str, Any]:
 
 def main() -> None:
     """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("cells", nargs="+")
+    given = parser.parse_args()
     usual, rows = nearby.SMALL, []
     torch.zeros(1, device="cuda")
-    for cell in sys.argv[1:]:
+    for cell in given.cells:
         problem = problem_of(cell)
         for small in (0, usual):
             row = {"cell": cell, "nodes": len(problem.graph.nodes), **seconds_of(problem, small)}

@@ -10,10 +10,12 @@ Prints microseconds, and writes ``shared-launches.json`` to ``$WORKBENCH_RECEIPT
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,16 +53,23 @@ async def rows_of(cell: str, device: Any) -> list[dict[str, Any]]:
     return rows
 
 
-async def main() -> None:
-    """See the module."""
+async def measure(cells: Sequence[str]) -> None:
+    """Every cell in turn; written at the end."""
     gpu.workplace()
     device = gpu.open_device(timing=True, hazards=False, baselines=AT_ONCE[:1])
-    rows = [row for cell in sys.argv[1:] for row in await rows_of(cell, device)]
+    rows = [row for cell in cells for row in await rows_of(cell, device)]
     if folder := os.environ.get("WORKBENCH_RECEIPTS"):
         told = {"card": device.target.name, "rows": rows}
         (Path(folder) / "shared-launches.json").write_text(json.dumps(told, indent=1) + "\n")
     await device.close()
 
 
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("cells", nargs="+")
+    asyncio.run(measure(parser.parse_args().cells))
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

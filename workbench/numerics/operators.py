@@ -1,7 +1,8 @@
 """Torch's operators by the names that a graph has for them, and their arguments.
 
-Owns how a node's arguments become what its operator takes, and when a result is last read. Never interprets a
-graph: running.py does, and a plan's library calls are made with the same operators.
+Owns how a node's arguments become what its operator takes, when a result is last read, and which operations
+torch leaves open. Never interprets a graph: running.py does, and a plan's library calls are made with the
+same operators.
 """
 
 from __future__ import annotations

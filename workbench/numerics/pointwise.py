@@ -140,28 +140,12 @@ def pointwise(
         if not operand.is_exact and not any(operand is earlier for earlier in operands[:position])
     ]
     stepped = bool(inexact) and (name in STEPS or any(operand.step for operand in inexact))
+    none = below = above = nothing(value)
     times = factors(name, args, kwargs) if widen and inexact else None
-    independent = shared = below = above = none = nothing(value)
     if times is not None:
-        independent, shared = passed_on(args, times, inexact, value)
-    ends = {} if times is not None else {id(one): _ends_of(one) for one in inexact}
-    numbers = _numbers_for(inexact) if ends else {}
-    for operand in inexact if ends else ():
-        beside = {key: one for key, one in numbers.items() if key != id(operand)}
-        moved = [
-            without_poles(run({**beside, id(operand): end}), value, end, operand.span)
-            for end in ends[id(operand)]
-        ]
-        part, common = _passed_on(operand, value, moved)
-        independent, shared = independent + part, shared + common
-        if stepped:
-            down, up = sides_of(value, moved)
-            below, above = below + down, above + up
-    if stepped and len(inexact) > 1:
-        corners = [run(dict(zip(ends, chosen, strict=True))) for chosen in product(*ends.values())]
-        down, up = sides_of(value, corners)
-        below, above = torch.maximum(below, down), torch.maximum(above, up)
-        shared = torch.maximum(shared, torch.maximum(down, up))
+        independent, shared = passed_on(args, times, inexact, none)
+    else:
+        independent, shared, below, above = _tried(run, inexact, value, stepped=stepped)
     given = all(map(is_held, (*args, *kwargs.values())))
     off = None if given or dtype == "f64" or not widen else run({}, narrow=True)
     # The corners show what two errors make together.
@@ -190,8 +174,31 @@ def pointwise(
     return replace(made, step=within(below + own, above + own, edge, made))
 
 
-def _ends_of(operand: Tracked) -> tuple[Tensor, Tensor]:
-    return _moved(operand, operand.up, 1.0), _moved(operand, operand.down, -1.0)
+def _tried(
+    run: Callable[[Mapping[int, Tensor]], Tensor], inexact: list[Tracked], value: Tensor, *, stepped: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """What both ends of every inexact operand make of the result: its independent and shared errors and,
+    where it is ``stepped``, how far it may lie below and above."""
+    independent = shared = below = above = nothing(value)
+    ends = {id(one): (_moved(one, one.up, 1.0), _moved(one, one.down, -1.0)) for one in inexact}
+    numbers = _numbers_for(inexact)
+    for operand in inexact:
+        beside = {key: one for key, one in numbers.items() if key != id(operand)}
+        moved = [
+            without_poles(run({**beside, id(operand): end}), value, end, operand.span)
+            for end in ends[id(operand)]
+        ]
+        part, common = _passed_on(operand, value, moved)
+        independent, shared = independent + part, shared + common
+        if stepped:
+            down, up = sides_of(value, moved)
+            below, above = below + down, above + up
+    if stepped and len(inexact) > 1:
+        corners = [run(dict(zip(ends, chosen, strict=True))) for chosen in product(*ends.values())]
+        down, up = sides_of(value, corners)
+        below, above = torch.maximum(below, down), torch.maximum(above, up)
+        shared = torch.maximum(shared, torch.maximum(down, up))
+    return independent, shared, below, above
 
 
 def _passed_on(operand: Tracked, value: Tensor, moved: list[Tensor]) -> tuple[Tensor, Tensor]:

@@ -1,8 +1,9 @@
-"""Bounds of small cases are made on the processor, whose small operations cost a third of a card's.
+"""Bounds of small cases are made on the processor, whose small operations begin sooner than a card's.
 
 A bound asks for dozens of operations for every node of a graph, one after the other, and waits for some of
 them; with few elements a card does little else than begin. Owns which cases are small, and that the reference
-computes the same function in both places. The reference's own result is had on the card in any case.
+computes the same function in both places. The reference's own result is had on the card in any case. Never
+bounds anything itself.
 """
 
 from __future__ import annotations

@@ -428,24 +428,29 @@ def test_outputs_are_looked_at_again_after_timing(lane: FakeLane) -> None:
     assert timing.measured.missing[0][0] == "compile"
 
 
+def off_by(lane: FakeLane, share: float) -> Any:
+    """A call whose output is further from everybody's by a share of it."""
+
+    def act(rotation: int) -> Any:
+        lane.work(100.0)
+        return (ones(rotation)[0] * (1.0 + share),)
+
+    return act
+
+
 def test_a_reference_that_rounds_badly_stays_a_baseline(lane: FakeLane) -> None:
     """Steps in 16 bits may carry eager far from a kernel that was found right, and torch.compile as far."""
     contestants = acts(lane, kernel=100.0, eager=100.0, compile=100.0)
     honest = contestants.pop(KERNEL)
 
-    def off_by(share: float) -> Any:
-        def act(rotation: int) -> Any:
-            lane.work(100.0)
-            return (ones(rotation)[0] * (1.0 + share),)
-
-        return act
-
-    rivals = {"eager": off_by(0.5), "compile": off_by(-0.3), "graph of eager": off_by(-1.0)}
+    rivals = {"eager": off_by(lane, 0.5), "compile": off_by(lane, -0.3), "graph of eager": off_by(lane, -1.0)}
     setting = Setting(check=lambda outputs: "")
     found = measure("8", honest, rivals, OPTIONS, setting).measured
     assert [rival.name for rival in found.rivals] == ["eager", "compile"]
     assert found.missing[0][0] == "graph of eager" and "off by" in found.missing[0][1]
-    near = measure("8", honest, {"eager": contestants["eager"], "compile": off_by(-0.3)}, OPTIONS, setting)
+    near = measure(
+        "8", honest, {"eager": contestants["eager"], "compile": off_by(lane, -0.3)}, OPTIONS, setting
+    )
     assert [rival.name for rival in near.measured.rivals] == ["eager"]
 
 
@@ -471,22 +476,19 @@ def test_where_several_results_are_the_references_a_baseline_may_have_any_of_the
     contestants = acts(lane, kernel=100.0, eager=100.0)
     honest = contestants.pop(KERNEL)
 
-    def off_by(share: float) -> Any:
-        def act(rotation: int) -> Any:
-            lane.work(100.0)
-            return (ones(rotation)[0] * (1.0 + share),)
-
-        return act
-
     def check(outputs: Any) -> str:
         return "none of them" if bool((outputs[0] > 1.5 * ones(1)[0]).any()) else ""
 
-    rivals = {"eager": contestants["eager"], "compile": off_by(0.3), "graph of eager": off_by(0.9)}
+    rivals = {
+        "eager": contestants["eager"],
+        "compile": off_by(lane, 0.3),
+        "graph of eager": off_by(lane, 0.9),
+    }
     for left_open, able in ((True, ["eager", "compile"]), (False, ["eager"])):
         setting = Setting(check=check, left_open=left_open)
         found = measure("8", honest, rivals, OPTIONS, setting).measured
         assert [rival.name for rival in found.rivals] == able
-    nobody = measure("8", honest, {"compile": off_by(0.3)}, OPTIONS, Setting(left_open=True))
+    nobody = measure("8", honest, {"compile": off_by(lane, 0.3)}, OPTIONS, Setting(left_open=True))
     assert nobody.wrong == "" and [rival.name for rival in nobody.measured.rivals] == ["compile"]
 
 

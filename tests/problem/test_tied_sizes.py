@@ -37,7 +37,7 @@ def test_rows_are_as_many_as_their_places_and_as_long_as_what_they_replace() -> 
     problem = opened(source + inputs)
     rows, canvas, at = problem.tensors
     assert rows.dims[0] == 7 and rows.dims[1:] == at.dims and canvas.dims == (12,)
-    assert any("what rows are put in place of" in note for note in problem.notes)
+    assert any("what they meet has that size" in note for note in problem.notes)
     assert {case.size_map[str(at.dims[0])] for case in problem.proofs} >= {1, 5}
 
 
@@ -47,7 +47,7 @@ def test_a_number_may_stand_for_rows(at: str) -> None:
         f"def f(x, at):\n    y = x.clone()\n    y[at] = 2.0\n    return y\n"
         f"inputs = [torch.randn(6, 5), {at}]\n"
     )
-    assert len(problem.symbols) == 3 and not any("rows are put" in note for note in problem.notes)
+    assert len(problem.symbols) == 3 and not any("what they meet" in note for note in problem.notes)
 
 
 def test_places_along_two_axes_are_as_many_as_each_other() -> None:

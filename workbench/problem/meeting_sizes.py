@@ -1,7 +1,7 @@
 """Sizes that meet in an operation: of shapes that are broadcast, and of rows that are put at places.
 
 Owns what an op graph tells of it. Never says that such sizes are equal, or what is asked of them:
-tied_sizes.py does of inputs, and the playbook of plans.
+tied_sizes.py and fixed_sizes.py do of inputs, and the playbook of plans.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import TypeVar
 from workbench.model import Dim, OpNode, Problem, Ref
 
 T = TypeVar("T")
+Axis = tuple[str, int]
+"""Name of an input, and a place in its shape."""
 
 
 def dims_of(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:

@@ -29,10 +29,12 @@ from workbench.problem.cost import fixed_elements
 from workbench.problem.declared import entries, with_equal_ones, with_more_than_one
 from workbench.problem.equal_windows import equal_windows
 from workbench.problem.few_axes import few_axes
+from workbench.problem.fixed_sizes import fixed_sizes
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
 from workbench.problem.layout import strides_of
 from workbench.problem.looking import Seen, look, watched
+from workbench.problem.meeting_sizes import Axis
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
 from workbench.problem.proofs import LARGE_FIXED, Accept, declared_case, label, proofs, proportions
@@ -42,7 +44,7 @@ from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
 from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
-from workbench.problem.tied_sizes import Axis, fixed_by_places, tied_sizes
+from workbench.problem.tied_sizes import tied_sizes
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine
 from workbench.problem.unrolled import unrolled
@@ -99,9 +101,9 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     along = unrolled(seen.form, seen.inputs, seen.held)
     traced, problem = _described(capture, seen, along)
     few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
-    ties, places = tied_sizes(problem), fixed_by_places(problem)
-    if few or even or terms or ties or places:
-        fixed = (*along, *few, *even, *terms, *places)
+    ties, met = tied_sizes(problem), fixed_sizes(problem)
+    if few or even or terms or ties or met:
+        fixed = (*along, *few, *even, *terms, *met)
         traced, problem = _described(capture, seen, fixed, ties)
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
@@ -109,7 +111,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     told_of = (
         *_idle_notes(capture),
         *_mode_notes(seen.form),
-        *_fixed_notes(few, even, terms, places, seen),
+        *_fixed_notes(few, even, terms, met, seen),
         *_tied_notes(ties),
     )
     notes = (*seen.notes, *told_of, *traced.notes)
@@ -197,7 +199,7 @@ def _fixed_notes(
     few: Collection[Axis],
     even: Collection[Axis],
     terms: Collection[Axis],
-    places: Collection[Axis],
+    met: Collection[Axis],
     seen: Seen,
 ) -> tuple[str, ...]:
     """Say which sizes are no sizes any more."""
@@ -206,7 +208,7 @@ def _fixed_notes(
         (few, "as components that are summed up inside another reduction"),
         (even, "so that an adaptive pool has windows of one size"),
         (terms, "so that reductions of few terms can be written out"),
-        (places, "as what rows are put in place of has that size"),
+        (met, "as what they meet has that size"),
     ):
         axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
         notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []

@@ -17,10 +17,8 @@ from collections.abc import Iterator, Mapping
 
 from workbench.model import Dim, Problem, size_of
 from workbench.numerics.pointwise import POINTWISE
-from workbench.problem.meeting_sizes import dims_of, rows_at_places
+from workbench.problem.meeting_sizes import Axis, dims_of, rows_at_places
 
-Axis = tuple[str, int]
-"""Name of an input, and a place in its shape."""
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 _POINTS = 5
@@ -33,22 +31,6 @@ def tied_sizes(problem: Problem) -> tuple[tuple[Axis, Axis], ...]:
         found |= _matching(problem, one, other)
     axes = {dim: (spec.name, at) for spec in problem.tensors for at, dim in enumerate(spec.dims)}
     return tuple((axes[one], axes[other]) for one, other in found.items() if one in axes and other in axes)
-
-
-def fixed_by_places(problem: Problem) -> tuple[Axis, ...]:
-    """Axes of rows that are put at places of a tensor whose own size is a number."""
-    fixed = {
-        one
-        for one, whole in _at_places(problem)
-        if isinstance(one, str) and isinstance(whole, int) and _is_always(problem, one, whole)
-    }
-    return tuple(
-        (spec.name, at) for spec in problem.tensors for at, dim in enumerate(spec.dims) if dim in fixed
-    )
-
-
-def _is_always(problem: Problem, symbol: str, size: int) -> bool:
-    return all(size_of(symbol, case.size_map) == size for case in problem.cases)
 
 
 def _at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:

@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.overrides import TorchFunctionMode
 
 from workbench.problem.form import Form
+from workbench.problem.meeting_sizes import Axis
 from workbench.problem.recurrent import whole
 from workbench.problem.reference import run
 from workbench.problem.running import quiet
@@ -25,7 +26,6 @@ LONG = 40
 SHORTEST = 8
 """Elements of an axis that a loop along it is worth fixing it for."""
 
-Axis = tuple[str, int]
 Calls = Callable[[tuple[Axis, ...], int], int | None]
 
 

@@ -1,0 +1,89 @@
+"""Sizes that can be but one number, as of rows that are cut in two before a layer of so many features."""
+
+import pytest
+
+from tests.problem.test_intake import opened
+from workbench.model import Dim
+from workbench.playbook.generate import generate
+
+LAYER = """
+class Gated(torch.nn.Module):
+    def __init__(self, features=16):
+        super().__init__()
+        self.linear = torch.nn.Linear(features, 8)
+
+    def forward(self, x):
+        value, gate = x.chunk(2, -1)
+        return self.linear(value * torch.sigmoid(gate))
+inputs = [torch.randn(6, 32)]
+"""
+CHANNELS = """
+class Gated(torch.nn.Module):
+    def __init__(self, channels=4):
+        super().__init__()
+        self.conv = torch.nn.{conv}(channels, 3 * {groups}, 3, groups={groups})
+
+    def forward(self, x):
+        value, gate = x.chunk(2, 1)
+        return self.conv(value * torch.sigmoid(gate))
+inputs = [torch.randn(2, 8, 9, 9)]
+"""
+SQUASHED = """
+class Squashed(torch.nn.Module):
+    def __init__(self, actions=16):
+        super().__init__()
+        self.register_buffer("scale", torch.full((actions,), 2.0))
+
+    def forward(self, head, noise):
+        mean, deviation = head.chunk(2, -1)
+        action = mean + deviation.exp() * noise
+        return self.scale * torch.tanh(action), (action - deviation).sum(-1)
+inputs = [torch.randn(64, 32), torch.randn(64, 16)]
+"""
+
+
+def sizes(source: str, name: str = "x") -> tuple[Dim, ...]:
+    return next(spec.dims for spec in opened(source).tensors if spec.name == name)
+
+
+def test_a_row_whose_half_enters_a_layer_is_as_long_as_the_layer_asks_for() -> None:
+    problem = opened(LAYER)
+    assert problem.tensors[0].dims == ("s0", 32)
+    assert "fixed, as what they meet has that size: 32 along axis 1 of x" in problem.notes
+
+
+@pytest.mark.parametrize(
+    ("conv", "groups"), [("Conv2d", 1), ("Conv2d", 2), ("ConvTranspose2d", 1), ("ConvTranspose2d", 2)]
+)
+def test_so_are_channels_of_which_half_enter_a_convolution(conv: str, groups: int) -> None:
+    assert sizes(CHANNELS.format(conv=conv, groups=groups))[1] == 8
+
+
+@pytest.mark.parametrize(
+    ("after", "own"),
+    [
+        ("x[:, : x.shape[1] // 2] * w", "s1"),  # of 9 columns too, half are 4
+        ("x[:, ::2] * w", "s1"),
+        ("x[:, 1::2] * x[:, ::2] * w", 8),  # as many even ones as odd ones, which are 4
+        ("torch.cat([x, x[:, :2]], 1)[:, 2:] + 0 * w.sum()", "s1"),
+    ],
+)
+def test_a_size_is_fixed_where_no_other_would_do(after: str, own: Dim) -> None:
+    source = f"W = torch.ones(4)\ndef f(x, w=W):\n    return {after}\ninputs = [torch.randn(6, 8)]\n"
+    assert sizes(source)[1] == own
+
+
+def test_a_size_that_is_declared_in_two_ways_is_not_fixed() -> None:
+    source = "def f(x, y):\n    return x[:, : x.shape[1] // 2] * y\n"
+    inputs = (
+        "inputs = [torch.randn(6, 8), torch.randn(6, 4)]\nshapes = [((6, 8), (6, 4)), ((6, 12), (6, 6))]\n"
+    )
+    assert isinstance(sizes(source + inputs)[1], str)
+
+
+def test_what_is_known_of_one_size_tells_of_another_that_it_meets() -> None:
+    """Elements are as many as those of the rows then, so that one kernel makes both results."""
+    problem = opened(SQUASHED)
+    assert [spec.dims for spec in problem.tensors[:2]] == [("s0", 32), ("s0", 16)]
+    text = generate(problem, ()).kernel.source
+    assert text.count("__global__") == 1

@@ -31,7 +31,7 @@ def test_axes_of_few_with_many_beside_are_fixed(
     problem = opened(MIXED.format(after=after) + inputs + (f"shapes = {shapes}\n" if shapes else ""))
     assert [spec.dims[1] == few for spec in problem.tensors] == [fixed, fixed]
     assert all(isinstance(spec.dims[0], str) for spec in problem.tensors)
-    told = [note for note in problem.notes if note.startswith("fixed, so that reductions of few terms")]
+    told = [note for note in problem.notes if note.startswith("fixed, so that what is made of few elements")]
     assert bool(told) == fixed and all(f"{few} along axis 1 of w" in note for note in told)
 
 
@@ -53,3 +53,22 @@ def test_components_that_are_taken_one_by_one_are_as_many(places: tuple[int, ...
     source = f"def f(x):\n    u = x / x.norm(dim=-1, keepdim=True)\n    return torch.stack([{taken}], 1)\n"
     problem = opened(f"{source}inputs = [torch.randn(64, 3)]\n")
     assert (problem.tensors[0].dims[1] == 3) == fixed
+
+
+@pytest.mark.parametrize(("taken", "fixed"), [("0 1 2", True), ("0 2", False), ("0", False)])
+def test_colours_that_are_all_taken_are_as_many(taken: str, fixed: bool) -> None:
+    """Neighbouring threads read whole lines where they know how many there are."""
+    terms = " + ".join(f"{0.25 * (1 + n)} * x[..., {n}]" for n in map(int, taken.split()))
+    problem = opened(f"def f(x):\n    return {terms}\ninputs = [torch.rand(7, 64, 3)]\n")
+    assert (problem.tensors[0].dims[2] == 3) == fixed
+
+
+def test_coordinates_in_a_product_of_vectors_are_fixed_where_sums_of_them_are_summed() -> None:
+    source = (
+        "def f(points, centres, widths):\n"
+        "    delta = points[:, None, :] - centres[None]\n"
+        "    square = torch.einsum('gax,gax->ga', delta, delta)\n"
+        "    return torch.exp(-widths * square[..., None]).sum(-1)\n"
+    )
+    problem = opened(f"{source}inputs = [torch.randn(40, 3), torch.randn(5, 3), torch.rand(5, 6)]\n")
+    assert [spec.dims[1] for spec in problem.tensors[:2]] == [3, 3]

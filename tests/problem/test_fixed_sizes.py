@@ -87,3 +87,14 @@ def test_what_is_known_of_one_size_tells_of_another_that_it_meets() -> None:
     assert [spec.dims for spec in problem.tensors[:2]] == [("s0", 32), ("s0", 16)]
     text = generate(problem, ()).kernel.source
     assert text.count("__global__") == 1
+
+
+@pytest.mark.parametrize(
+    ("shapes", "fixed"),
+    [("", True), ("shapes = [((2, 4, 9, 9), (3, 4, 3, 3)), ((2, 8, 9, 9), (3, 8, 3, 3))]\n", False)],
+)
+def test_so_are_channels_of_weights_that_are_an_input(shapes: str, fixed: bool) -> None:
+    source = "def f(x, weight):\n    return torch.nn.functional.conv2d(x, weight, padding=1).relu()\n"
+    inputs = "inputs = [torch.randn(2, 4, 9, 9), torch.randn(3, 4, 3, 3)]\n"
+    x, weight = opened(source + inputs + shapes).tensors
+    assert (x.dims[1] == weight.dims[1] == 4) == fixed and x.dims[1] == weight.dims[1]

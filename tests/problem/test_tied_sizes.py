@@ -56,3 +56,24 @@ def test_places_along_two_axes_are_as_many_as_each_other() -> None:
     problem = opened(f"{source}inputs = [torch.randn(5, 6, 2), {places}, torch.randn(3, 4, 2)]\n")
     dims = {spec.name: spec.dims for spec in problem.tensors}
     assert dims["v"] == (dims["i"][0], *dims["j"], dims["x"][2])
+
+
+@pytest.mark.parametrize(
+    ("body", "places"),
+    [
+        ("x.gather(1, at[:, None]).squeeze(1)", "(6,)"),
+        ("x.scatter(1, at[:, None], 0.5)", "(6,)"),
+        ("x.scatter_add(1, at, x[:, :3])", "(6, 3)"),
+    ],
+)
+def test_what_is_gathered_has_as_many_rows_as_there_are(body: str, places: str) -> None:
+    """torch takes fewer places too; a kernel that allows for that can not make rows and values at once."""
+    inputs = f"inputs = [torch.randn(6, 5), torch.randint(0, 5, {places})]\n"
+    x, at = opened(f"def f(x, at):\n    return {body}\n{inputs}").tensors
+    assert x.dims[0] == at.dims[0]
+
+
+def test_places_that_are_fewer_than_rows_stay_so() -> None:
+    source = "def f(x, at):\n    return x.gather(1, at)\n"
+    x, at = opened(f"{source}inputs = [torch.randn(6, 5), torch.randint(0, 5, (4, 2))]\n").tensors
+    assert x.dims[0] != at.dims[0]

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref
+from workbench.numerics.pointwise import POINTWISE
 
 MOST = 4
 """Components that a thing has at most: more are rows of their own."""
@@ -39,14 +40,21 @@ def _reduced(problem: Problem) -> Iterator[Dim]:
     for node in problem.graph.nodes:
         operand = node.args[0] if node.args else None
         made = nodes.get(operand.ref) if isinstance(operand, Ref) else None
-        if node.base_name not in REDUCTIONS or made is None:
+        if made is None:
             continue
         shape = made.outs[0].dims
-        axes = reduced_axes(node, len(shape))
-        if len(axes) != 1 or not reduced_again(problem.graph, node):
+        axes = _axes_of(node, len(shape))
+        if len(axes) != 1 or not reduced_again(problem.graph, node, shape[axes[0]]):
             continue
         if all(is_less(given[name], shape) for name in _inputs_of(made, nodes, given)):
             yield shape[axes[0]]
+
+
+def _axes_of(node: OpNode, count: int) -> list[int]:
+    """The axes, of ``count``, of a first operand that a node adds up or reduces."""
+    if node.op == "aten.bmm.default" and node.outs[0].dims[1:] == (1, 1):
+        return [2]  # the product of a vector with a vector, as an einsum over coordinates is
+    return reduced_axes(node, count) if node.base_name in REDUCTIONS else []
 
 
 def _inputs_of(made: OpNode, nodes: Mapping[str, OpNode], given: Collection[str]) -> set[str]:
@@ -72,10 +80,11 @@ def reduced_axes(node: OpNode, count: int) -> list[int]:
     return sorted({axis % count for axis in axes}) if axes and count else list(range(count))
 
 
-def reduced_again(graph: Graph, node: OpNode) -> bool:
-    """True where a reduction reads a result, or what is made of it in the same shape.
+def reduced_again(graph: Graph, node: OpNode, along: Dim) -> bool:
+    """True where a reduction reads a result, or what is made of it element by element.
 
-    In another shape it may be spread along the axis again: a softmax sums what its maximum was taken off.
+    Not where it is spread along the axis again, whose size was ``along``: a softmax sums what its maximum was
+    taken off.
     """
     reached, shape = {node.name}, node.outs[0].dims
     for later in graph.nodes:
@@ -83,6 +92,9 @@ def reduced_again(graph: Graph, node: OpNode) -> bool:
             continue
         if later.base_name in REDUCTIONS:
             return True
-        if later.outs[0].dims == shape:
+        dims = later.outs[0].dims
+        if dims == shape or (
+            along not in dims and (later.base_name in POINTWISE or later.base_name == "view")
+        ):
             reached.add(later.name)
     return False

@@ -27,17 +27,17 @@ Sizes = Sequence[Mapping[str, int]]
 
 
 def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
-    """Axes of inputs, by name and place, whose sizes are fixed so that their reductions can be written out.
+    """Axes of inputs, by name and place, that are taken apart or whose reductions can be written out.
 
-    None where something else is reduced too: rows that are long have threads of their own.
+    Of reductions none where something else is reduced too: rows that are long have threads of their own.
     """
     sizes = [dict(case.sizes) for case in problem.cases]
     given = {spec.name: spec.dims for spec in problem.tensors}
     found = reduced_few(problem.graph, given, sizes)
     apart = _taken_apart(problem.graph, given, sizes)
-    if not any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in found.values()):
-        return ()
-    fixed = {shape[axis] for shape, axis in found.values() if isinstance(shape[axis], str)}
+    fixed = {dim for dim in apart if isinstance(dim, str)}
+    if any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in found.values()):
+        fixed |= {shape[axis] for shape, axis in found.values() if isinstance(shape[axis], str)}
     return tuple(
         (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
     )
@@ -51,7 +51,8 @@ def _taken_apart(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Size
         match node:
             case OpNode(op="aten.select.int", args=(Ref(ref=name), int() as axis, int() as place)):
                 taken.setdefault(shapes[name][axis], set()).add(place)
-    return {dim for dim, places in taken.items() if all(places == set(range(size_of(dim, s))) for s in sizes)}
+    few = {dim: places for dim, places in taken.items() if 2 <= len(places) <= MOST}
+    return {dim for dim, places in few.items() if all(places == set(range(size_of(dim, s))) for s in sizes)}
 
 
 def reduced_few(

@@ -2,13 +2,15 @@
 
 Half of a row goes into a layer of sixteen features, so that rows have 32; an export that cuts a row of any
 length in two asks for nothing. A kernel that has to allow for other lengths does not know that what it writes
-has as many elements as what it reads. Owns which axes these are. Never says what is asked of other sizes.
+has as many elements as what it reads. And where a convolution's weights are an input, other channels would be
+another network: a kernel that knows how many there are keeps tiles of them on the chip. Owns which axes these
+are. Never says what is asked of other sizes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
@@ -25,11 +27,7 @@ _Pair = tuple[Dim, Dim]
 
 def fixed_sizes(problem: Problem) -> tuple[Axis, ...]:
     """Axes of inputs that have the same size in every case, and that no other size would do for."""
-    declared = {
-        symbol: sizes.pop()
-        for symbol in problem.symbols
-        if len(sizes := {case.size_map[symbol] for case in problem.cases}) == 1
-    }
+    declared = _declared(problem)
     pairs, fixed, before = list(_met(problem)), dict[str, int](), -1
     while before < len(fixed):  # what is known of one tells of others that it meets
         before = len(fixed)
@@ -37,9 +35,29 @@ def fixed_sizes(problem: Problem) -> tuple[Axis, ...]:
             told = [pair for pair in pairs if _left_open(pair, fixed) == {symbol}]
             if told and _is_alone(told, symbol, fixed | {symbol: declared[symbol]}):
                 fixed[symbol] = declared[symbol]
-    return tuple(
-        (spec.name, at) for spec in problem.tensors for at, dim in enumerate(spec.dims) if dim in fixed
-    )
+    return _axes(problem, fixed)
+
+
+def channels(problem: Problem) -> tuple[Axis, ...]:
+    """Axes of inputs as long as an axis of a convolution's weights, with the same size in every case."""
+    dims = dims_of(problem)
+    convolutions = (node for node in problem.graph.nodes if node.op == "aten.convolution.default")
+    weights = [dims[ref] for node in convolutions for ref in node.refs[1:2]]
+    return _axes(problem, _declared(problem).keys() & {dim for shape in weights for dim in shape})
+
+
+def _declared(problem: Problem) -> dict[str, int]:
+    """Sizes that are the same in every declared case."""
+    return {
+        symbol: sizes.pop()
+        for symbol in problem.symbols
+        if len(sizes := {case.size_map[symbol] for case in problem.cases}) == 1
+    }
+
+
+def _axes(problem: Problem, symbols: Collection[Dim]) -> tuple[Axis, ...]:
+    shapes = ((spec.name, at, dim) for spec in problem.tensors for at, dim in enumerate(spec.dims))
+    return tuple((name, at) for name, at, dim in shapes if dim in symbols)
 
 
 def _left_open(pair: _Pair, fixed: Mapping[str, int]) -> set[str]:

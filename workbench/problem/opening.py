@@ -29,7 +29,7 @@ from workbench.problem.cost import fixed_elements
 from workbench.problem.declared import entries, with_equal_ones, with_more_than_one
 from workbench.problem.equal_windows import equal_windows
 from workbench.problem.few_axes import few_axes
-from workbench.problem.fixed_sizes import fixed_sizes
+from workbench.problem.fixed_sizes import channels, fixed_sizes
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
 from workbench.problem.layout import strides_of
@@ -100,18 +100,18 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     tell("tracing the reference")
     along = unrolled(seen.form, seen.inputs, seen.held)
     traced, problem = _described(capture, seen, along)
-    few, even, terms = components(problem), equal_windows(problem), few_axes(problem)
-    ties, met = tied_sizes(problem), fixed_sizes(problem)
-    if few or even or terms or ties or met:
-        fixed = (*along, *few, *even, *terms, *met)
-        traced, problem = _described(capture, seen, fixed, ties)
+    why = _fixed(problem)
+    ties = tied_sizes(problem)
+    if ties or any(why.values()):
+        axes = [axis for found in why.values() for axis in found]
+        traced, problem = _described(capture, seen, (*along, *dict.fromkeys(axes)), ties)
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
     small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
     told_of = (
         *_idle_notes(capture),
         *_mode_notes(seen.form),
-        *_fixed_notes(few, even, terms, met, seen),
+        *_fixed_notes(why, seen),
         *_tied_notes(ties),
     )
     notes = (*seen.notes, *told_of, *traced.notes)
@@ -195,23 +195,25 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
 
 
-def _fixed_notes(
-    few: Collection[Axis],
-    even: Collection[Axis],
-    terms: Collection[Axis],
-    met: Collection[Axis],
-    seen: Seen,
-) -> tuple[str, ...]:
-    """Say which sizes are no sizes any more."""
-    notes = []
-    for fixed, why in (
-        (few, "as components that are summed up inside another reduction"),
-        (even, "so that an adaptive pool has windows of one size"),
-        (terms, "so that reductions of few terms can be written out"),
-        (met, "as what they meet has that size"),
-    ):
-        axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in fixed]
-        notes += [f"fixed, {why}: {', '.join(axes)}"] if axes else []
+def _fixed(problem: Problem) -> dict[str, tuple[Axis, ...]]:
+    """Axes whose sizes are no sizes any more, by the reason that a person is told."""
+    return {
+        "as components that are summed up inside another reduction": components(problem),
+        "so that an adaptive pool has windows of one size": equal_windows(problem),
+        "so that what is made of few elements can be written out": few_axes(problem),
+        "as what they meet has that size": fixed_sizes(problem),
+        "as a convolution's weights have so many channels": channels(problem),
+    }
+
+
+def _fixed_notes(why: Mapping[str, Collection[Axis]], seen: Seen) -> tuple[str, ...]:
+    """Say which sizes are no sizes any more, each once."""
+    notes, told_of = [], set[Axis]()
+    for reason, fixed in why.items():
+        new = [axis for axis in fixed if axis not in told_of]
+        told_of.update(new)
+        axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in new]
+        notes += [f"fixed, {reason}: {', '.join(axes)}"] if axes else []
     return tuple(notes)
 
 

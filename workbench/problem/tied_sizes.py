@@ -7,7 +7,8 @@ Owns which sizes those are. Images whose heights and widths meet as products sta
 flattened has no rows any more.
 
 Rows that are put at places, ``canvas[:, places] = rows``, are as many as the places and as long as what they
-replace. An export asks for neither, as either may be one that is spread over the others.
+replace. An export asks for neither, as either may be one that is spread over the others. What is gathered has
+as many rows as there are: torch would take fewer places, and rows behind them would be left out.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from workbench.model import Dim, Problem, size_of
+from workbench.model import Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.pointwise import POINTWISE
 from workbench.problem.meeting_sizes import Axis, dims_of, rows_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 _POINTS = 5
+_AT_PLACES = (
+    "aten.gather.default",
+    "aten.scatter.value",
+    "aten.scatter.src",
+    "aten.scatter_add.default",
+    "aten.scatter_reduce.two",
+)
 
 
 def tied_sizes(problem: Problem) -> tuple[tuple[Axis, Axis], ...]:
@@ -50,6 +58,9 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
             yield one, whole
     dims = dims_of(problem)
     for node in problem.graph.nodes:
+        for one, whole in _beside_places(node, dims):
+            if isinstance(one, str) and isinstance(whole, str) and one != whole:
+                yield one, whole
         if node.base_name not in POINTWISE:
             continue
         for own in (dims[ref] for ref in node.refs):
@@ -57,6 +68,18 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
                 plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
                 if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:
                     yield one, whole
+
+
+def _beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
+    """Sizes of places and of what they are of, along other axes than theirs; of places and of values."""
+    match node:
+        case OpNode(args=(Ref() as source, int() as axis, Ref() as index, *rest)) if node.op in _AT_PLACES:
+            if dims[source]:
+                beside = list(zip(dims[index], dims[source], strict=True))
+                yield from beside[: axis % len(beside)] + beside[axis % len(beside) + 1 :]
+            values = rest[0] if rest else None
+            if isinstance(values, Ref):
+                yield from zip(dims[index], dims[values], strict=True)
 
 
 def _matching(problem: Problem, one: str, other: str) -> dict[str, str]:

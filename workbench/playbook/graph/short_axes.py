@@ -39,7 +39,7 @@ def short_axis(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return None
     if out.dtype in _ROUNDED and node.op in _ROUNDS:
         return None
-    if not _is_computed(edit, operand) or not reduced_again(edit.graph, node):
+    if not _is_computed(edit, operand) or not reduced_again(edit.graph, node, count):
         return None
     (axis,) = axes
     one = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))

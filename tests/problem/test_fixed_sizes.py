@@ -98,3 +98,18 @@ def test_so_are_channels_of_weights_that_are_an_input(shapes: str, fixed: bool) 
     inputs = "inputs = [torch.randn(2, 4, 9, 9), torch.randn(3, 4, 3, 3)]\n"
     x, weight = opened(source + inputs + shapes).tensors
     assert (x.dims[1] == weight.dims[1] == 4) == fixed and x.dims[1] == weight.dims[1]
+
+
+@pytest.mark.parametrize("number", ["8", "w"])
+def test_a_view_has_the_size_that_its_line_says(number: str) -> None:
+    """An export says what is left of all elements, and nobody sees that rows are short."""
+    source = f"def f(x):\n    w = x.shape[1] // 2\n    return (x > 0).view(-1, {number}).sum(-1)\n"
+    problem = opened(f"{source}inputs = [torch.randn(6, 16)]\n")
+    view = next(node for node in problem.graph.nodes if node.base_name == "view")
+    assert (view.outs[0].dims[1] == 8) == (number == "8")
+
+
+def test_parts_of_a_half_say_how_long_the_whole_is() -> None:
+    halves = "    a, b = [half.reshape(-1, 4, 6) for half in x.chunk(2, -1)]\n"
+    source = f"def f(x):\n{halves}    return a.softmax(-1) * b\n"
+    assert sizes(f"{source}inputs = [torch.randn(5, 48)]\n") == ("s0", 48)

@@ -63,17 +63,22 @@ def reduced_few(
 
     An axis has as many in every one of ``sizes``. Behind it is nothing, or a warp's worth of neighbours.
     """
+    found = few_among(graph, given, sizes, MOST)
+    reductions = sum(node.base_name in REDUCTIONS for node in graph.nodes)
+    return found if len(found) == reductions else {}
+
+
+def few_among(
+    graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes, most: int
+) -> dict[str, tuple[tuple[Dim, ...], int]]:
+    """The same, of up to ``most`` elements, also where others are of more."""
     shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
     if any(_WINDOWS.search(node.base_name) for node in graph.nodes):
         return {}
     found = {}
     for node in graph.nodes:
-        if node.base_name not in REDUCTIONS:
-            continue
-        one = _one_axis(node, shapes)
-        if one is None or node.base_name not in TERMS or not _is_few(*one, sizes):
-            return {}
-        found[node.name] = one
+        if node.base_name in TERMS and (one := _one_axis(node, shapes)) and _is_few(*one, sizes, most):
+            found[node.name] = one
     return found
 
 
@@ -86,9 +91,9 @@ def _one_axis(node: OpNode, shapes: Mapping[str, tuple[Dim, ...]]) -> tuple[tupl
     return (shape, axes[0]) if len(axes) == 1 else None
 
 
-def _is_few(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
+def _is_few(shape: tuple[Dim, ...], axis: int, sizes: Sizes, most: int) -> bool:
     counts = {size_of(shape[axis], one) for one in sizes}
-    few = len(counts) == 1 and counts <= set(range(2, MOST + 1))
+    few = len(counts) == 1 and counts <= set(range(2, most + 1))
     return few and (_is_last(shape, axis) or _is_beside(shape, axis, sizes))
 
 

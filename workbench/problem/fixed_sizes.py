@@ -10,6 +10,7 @@ are. Never says what is asked of other sizes.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 
@@ -44,6 +45,10 @@ def channels(problem: Problem) -> tuple[Axis, ...]:
     convolutions = (node for node in problem.graph.nodes if node.op == "aten.convolution.default")
     weights = [dims[ref] for node in convolutions for ref in node.refs[1:2]]
     return _axes(problem, _declared(problem).keys() & {dim for shape in weights for dim in shape})
+
+
+def _product(sizes: Iterable[Dim]) -> str:
+    return "*".join(f"({size})" for size in sizes) or "1"
 
 
 def _declared(problem: Problem) -> dict[str, int]:
@@ -101,8 +106,11 @@ def _met_pointwise(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterato
 
 
 def _met_inside(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[_Pair]:
-    """Sizes of a product's operands that it adds up along, of a convolution's channels and their weights."""
+    """Sizes that a product adds up along, of a convolution's channels and weights, of a view's elements."""
     match node:
+        case OpNode(op="aten.view.default", args=(Ref() as source, *_)):
+            before, after = Counter(dims[source]), Counter(node.outs[0].dims)
+            yield _product((before - after).elements()), _product((after - before).elements())
         case OpNode(args=(Ref() as one, Ref() as other, *_)) if node.op in _PRODUCTS:
             yield dims[one][-1], dims[other][-2]
         case OpNode(op="aten.convolution.default", args=(Ref() as image, Ref() as weight, *rest)):

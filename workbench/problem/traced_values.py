@@ -7,16 +7,43 @@ from __future__ import annotations
 
 from typing import Any
 
+import sympy
 import torch
 from torch import Tensor, fx
 
 from workbench.problem.layout import Order, memory_order
+
+_VIEWS = ("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
 
 
 def hint(size: Any) -> int:
     """A size in the tensors that were traced."""
     value = size.meta["val"] if isinstance(size, fx.Node) else size
     return int(value.node.hint if isinstance(value, torch.SymInt) else value)
+
+
+def sizes_said(node: fx.Node) -> dict[sympy.Expr, sympy.Integer]:
+    """Sizes of a view that the reference has as numbers, by what the export has made of them.
+
+    Of ``x.view(-1, 8)`` the export says that the second axis is all elements over the number of rows, which
+    is 8 where there are rows of eight, and elsewhere the reference fails.
+    """
+    if str(node.target) not in _VIEWS or not isinstance(node.args[1], (list, tuple)):
+        return {}
+    return {
+        size.node.expr: sympy.Integer(said)
+        for said, size in zip(node.args[1], node.meta["val"].shape, strict=True)
+        if isinstance(said, int)
+        and said > 0
+        and isinstance(size, torch.SymInt)
+        and _is_divided(size.node.expr)
+    }
+
+
+def _is_divided(expression: sympy.Expr) -> bool:
+    return any(
+        type(part).__name__ in ("FloorDiv", "CleanDiv") for part in sympy.preorder_traversal(expression)
+    )
 
 
 def order_of(value: Any) -> Order:

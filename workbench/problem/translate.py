@@ -25,7 +25,7 @@ from workbench.problem.lines import line_of_stack
 from workbench.problem.recurrent import NAMES
 from workbench.problem.sizes import NotASize, in_words, size_text
 from workbench.problem.spelling import CASTS, canonical, without_vectors
-from workbench.problem.traced_values import as_it_lies, hint, order_of
+from workbench.problem.traced_values import as_it_lies, hint, order_of, sizes_said
 
 DTYPES: Mapping[torch.dtype, str] = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -99,6 +99,7 @@ class Translation:
         self._metas: dict[Ref, tuple[str, tuple[Dim, ...]]] = {}
         self._nodes: dict[str, OpNode] = {}
         self._known: dict[tuple[Any, ...], str] = {}
+        self._said: dict[sympy.Expr, sympy.Integer] = {}
         self.dims: tuple[tuple[str, tuple[Dim, ...]], ...] = ()
         self.outputs: tuple[OutputSpec, ...] = ()
 
@@ -137,9 +138,11 @@ class Translation:
     def graph(self) -> Graph:
         """Translate. Raises ``NotSymbolic`` or ``ProblemError``."""
         self._inputs()
-        for node in self._program.graph.nodes:
-            if node.op == "call_function":
-                self._call(node)
+        calls = [node for node in self._program.graph.nodes if node.op == "call_function"]
+        for node in calls:
+            self._said |= sizes_said(node)
+        for node in calls:
+            self._call(node)
         outputs = self._outputs()
         nodes, outputs = without_vectors(_reachable(self._nodes, outputs), outputs)
         return Graph(nodes=nodes, outputs=outputs)
@@ -368,6 +371,7 @@ class Translation:
                 "with a mask, bincount without minlength). Use torch.where, or say how many there can be, so "
                 "that shapes depend on shapes only."
             )
+        expression = expression.xreplace(self._said)
         try:
             text = size_text(expression, self._symbols)
         except NotASize as unsupported:

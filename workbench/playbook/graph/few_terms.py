@@ -10,7 +10,8 @@ from __future__ import annotations
 from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_products import few_products
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.problem.few_axes import reduced_few
+from workbench.problem.components import MOST
+from workbench.problem.few_axes import few_among, reduced_few
 
 _JOINS = {
     "sum": "aten.add.Tensor",
@@ -30,7 +31,8 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     operand = node.args[0] if node.args else None
     if node.base_name not in _JOINS or not isinstance(operand, Ref):
         return None
-    found = reduced_few(edit.graph, edit.given, edit.cases).get(node.name)
+    given = edit.graph, edit.given, edit.cases
+    found = reduced_few(*given).get(node.name) or few_among(*given, MOST).get(node.name)
     if found is None or not isinstance(found[0][found[1]], int):
         return None
     shape, axis = found

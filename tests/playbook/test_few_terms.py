@@ -90,12 +90,19 @@ def test_what_is_seen_through_windows_is_not_made_again_for_every_term() -> None
     assert "few_terms" not in traits_of(problem).rewrites
 
 
-def test_rows_beside_longer_ones_stay_rows() -> None:
+@pytest.mark.parametrize("few", [4, 5])
+def test_beside_longer_rows_only_sums_of_a_point_s_coordinates_are_written_out(few: int) -> None:
+    """Others would be made again by every pass over the longer row."""
+
     def totals(t: Tensors) -> Tensor:
         return t["x"].sum(1).softmax(-1)
 
-    problem = problem_of(totals, used(totals, tensors_of(torch.float32, 4)), varying=False)
-    assert "few_terms" not in traits_of(problem).rewrites
+    tensors = used(totals, tensors_of(torch.float32, few))
+    problem = problem_of(totals, tensors, varying=False)
+    assert ("few_terms" in traits_of(problem).rewrites) == (few == 4)
+    source = generate(problem, ()).kernel.source
+    check(totals, source, tensors, "checked")
+    assert source.count("__global__") == (1 if few == 4 else 2)
 
 
 def test_sums_of_halves_are_added_in_32_bits() -> None:

@@ -72,3 +72,12 @@ def test_coordinates_in_a_product_of_vectors_are_fixed_where_sums_of_them_are_su
     )
     problem = opened(f"{source}inputs = [torch.randn(40, 3), torch.randn(5, 3), torch.rand(5, 6)]\n")
     assert [spec.dims[1] for spec in problem.tensors[:2]] == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("points", "coordinates", "fixed"), [(4096, 3, True), (4095, 3, False), (4096, 5, False)]
+)
+def test_coordinates_of_many_points_are_fixed(points: int, coordinates: int, fixed: bool) -> None:
+    source = "def f(x):\n    return (x / x.norm(dim=-1, keepdim=True)).mean(0)\n"
+    problem = opened(f"{source}inputs = [torch.randn({points}, {coordinates})]\n")
+    assert (problem.tensors[0].dims[1] == coordinates) == fixed

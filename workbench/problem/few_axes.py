@@ -2,8 +2,8 @@
 
 A sum of two terms is an addition where the two is known. Owns which reductions are of few elements, and which
 axes of inputs are fixed so that they are: those with many neighbours behind them, which threads side by side
-have one each of, and those whose elements the reference takes one by one. Other reductions along rows stay
-reductions unless their length was fixed by the reference.
+have one each of, those whose elements the reference takes one by one, and the coordinates of many points.
+Other reductions along rows stay reductions unless their length was fixed by the reference.
 """
 
 from __future__ import annotations
@@ -13,10 +13,13 @@ import re
 from collections.abc import Mapping, Sequence
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
+from workbench.problem.components import MOST as FEWEST
 from workbench.problem.components import REDUCTIONS, reduced_axes
 
 MOST = 8
 """Elements that an axis of few has at most."""
+MANY = 2**12
+"""Points from which on it is worth knowing how many coordinates they have."""
 BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
 TERMS = frozenset(["sum", "prod", "amax", "amin"])
@@ -29,15 +32,19 @@ Sizes = Sequence[Mapping[str, int]]
 def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
     """Axes of inputs, by name and place, that are taken apart or whose reductions can be written out.
 
-    Of reductions none where something else is reduced too: rows that are long have threads of their own.
+    Of more than a point's coordinates none where something else is reduced too: long rows have threads of
+    their own.
     """
     sizes = [dict(case.sizes) for case in problem.cases]
     given = {spec.name: spec.dims for spec in problem.tensors}
-    found = reduced_few(problem.graph, given, sizes)
     apart = _taken_apart(problem.graph, given, sizes)
     fixed = {dim for dim in apart if isinstance(dim, str)}
-    if any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in found.values()):
-        fixed |= {shape[axis] for shape, axis in found.values() if isinstance(shape[axis], str)}
+    alone = reduced_few(problem.graph, given, sizes)
+    if any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in alone.values()):
+        fixed |= {shape[axis] for shape, axis in alone.values() if isinstance(shape[axis], str)}
+    for shape, axis in few_among(problem.graph, given, sizes, FEWEST).values():
+        if isinstance(shape[axis], str) and _is_of_many(shape, axis, sizes):
+            fixed.add(shape[axis])
     return tuple(
         (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
     )
@@ -99,6 +106,11 @@ def _is_few(shape: tuple[Dim, ...], axis: int, sizes: Sizes, most: int) -> bool:
 
 def _is_last(shape: tuple[Dim, ...], axis: int) -> bool:
     return all(dim == 1 for dim in shape[axis + 1 :])
+
+
+def _is_of_many(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
+    others = shape[:axis] + shape[axis + 1 :]
+    return bool(sizes) and all(math.prod(size_of(dim, one) for dim in others) >= MANY for one in sizes)
 
 
 def _is_beside(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:

@@ -80,6 +80,7 @@ MAY_COST = frozenset(
         "shared_heads",
         "activation_in_product",
         "few_largest",
+        "few_terms",
         "box_sum",
         "last_written",
         INTERLEAVED,

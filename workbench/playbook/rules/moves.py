@@ -173,10 +173,29 @@ def _without_what_costs(problem: Problem, structures: list[Vector]) -> list[Vect
     """
     found: dict[Vector, None] = {}
     for name in sorted(MAY_COST & traits_of(problem).rewrites):
-        kept = any(row.shape.kept for row in traits_of(problem, frozenset([name])).rows)
-        for vector, cache in itertools.product(structures, _CACHES if kept else ("reread",)):
+        left = traits_of(problem, frozenset([name])).rows
+        kept = any(row.shape.kept for row in left)
+        others = structures if traits_of(problem).rows or not left else _of_short_rows(problem)
+        for vector, cache in itertools.product(others, _CACHES if kept else ("reread",)):
             found[settled(problem, _with(_with(vector, name, "off"), "row_cache", cache))] = None
     return list(found)
+
+
+def _of_short_rows(problem: Problem) -> list[Vector]:
+    """Who takes a row where there are none unless a rewrite is left out: they have few elements each."""
+    width = traits_of(problem).widest
+    return [
+        (
+            ("block_size", threads),
+            ("index_width", "32"),
+            ("loads_in_flight", loads),
+            ("threads_per_row", team),
+            ("vector_width", width),
+        )
+        for team in ("four", "eight", "warp")
+        for threads in ("128", "256")
+        for loads in ("1", "2")
+    ]
 
 
 def _structures(problem: Problem) -> list[Vector]:

@@ -24,6 +24,10 @@ CALLS: dict[str, tuple[Call, torch.dtype]] = {
     "largest": (lambda t: t["x"].cummax(1).values, torch.bfloat16),
     "logarithm": (lambda t: t["x"].logcumsumexp(1), torch.float32),
     "whole_numbers": (lambda t: (t["x"] > 0).cumsum(1), torch.float32),
+    "starts": (
+        lambda t: torch.where(t["x"] > 0.1, torch.arange(t["x"].shape[1]), 0).cummax(1).values,
+        torch.float32,
+    ),
     "double": (lambda t: t["x"].cumsum(1), torch.float64),
 }
 

@@ -37,6 +37,10 @@ CALLS: dict[str, tuple[Call, torch.dtype]] = {
     "place": (lambda t: t["x"].cummin(0).indices, torch.float32),
     "logarithm": (lambda t: t["x"].logcumsumexp(0), torch.float32),
     "whole_numbers": (lambda t: (t["x"] > 0).cumsum(0), torch.float32),
+    "starts": (
+        lambda t: torch.where(t["x"] > 0.1, torch.arange(t["x"].shape[0])[:, None], 0).cummax(0).values,
+        torch.float32,
+    ),
     "double": (lambda t: t["x"].cumsum(0), torch.float64),
     "double_place": (lambda t: t["x"].cummax(0).indices, torch.float64),
     "with_a_tail": (lambda t: torch.tanh(t["x"].cumsum(0) + t["x"][0]) * t["x"], torch.float32),

@@ -109,7 +109,9 @@ class Join:
         """A total and one value more."""
         if self.is_pair:
             return f"{self.struct}::add({total}, {value.code})"
-        return f"{self.struct}::join({total}, {self.entered(value, column)})"
+        # The number of a column is an int, whatever the scan is of: a template would not know which of two types.
+        one = f"<{self.ctype}>" if self.dtype == "i64" and self.op in ("max", "min") else ""
+        return f"{self.struct}::join{one}({total}, {self.entered(value, column)})"
 
     def result(self, total: str) -> Text:
         """What a total says."""

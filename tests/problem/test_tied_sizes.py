@@ -3,6 +3,7 @@
 import pytest
 
 from tests.problem.test_intake import opened
+from workbench.playbook.ir.agreements import agreements
 
 NEXT = """def f(logits, labels):
     found = logits[:, :-1].reshape(-1, logits.size(-1)).log_softmax(-1)
@@ -77,3 +78,13 @@ def test_places_that_are_fewer_than_rows_stay_so() -> None:
     source = "def f(x, at):\n    return x.gather(1, at)\n"
     x, at = opened(f"{source}inputs = [torch.randn(6, 5), torch.randint(0, 5, (4, 2))]\n").tensors
     assert x.dims[0] != at.dims[0]
+
+
+def test_a_batch_of_two_halves_is_twice_as_long_as_what_each_half_meets() -> None:
+    """Else the sums over a half are rows of one kernel, and what they are used on rows of another."""
+    source = "def f(x, both):\n    a, b = both.chunk(2)\n    return x + a / b.std(dim=(1, 2), keepdim=True)\n"
+    problem = opened(f"{source}inputs = [torch.randn(3, 4, 5), torch.randn(6, 4, 5)]\n")
+    x, both = problem.tensors
+    assert both.dims == (f"2*{x.dims[0]}", *x.dims[1:])
+    assert "kept as in the inputs: axis 0 of both is 2 times axis 0 of x" in problem.notes
+    assert not agreements(problem, {name: name for name in problem.symbols})

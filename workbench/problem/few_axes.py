@@ -38,7 +38,7 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
     sizes = [dict(case.sizes) for case in problem.cases]
     given = {spec.name: spec.dims for spec in problem.tensors}
     apart = _taken_apart(problem.graph, given, sizes)
-    fixed = {dim for dim in apart if isinstance(dim, str)}
+    fixed: set[Dim] = {dim for dim in apart if isinstance(dim, str)}
     alone = reduced_few(problem.graph, given, sizes)
     if any(shape[axis] in apart or _is_beside(shape, axis, sizes) for shape, axis in alone.values()):
         fixed |= {shape[axis] for shape, axis in alone.values() if isinstance(shape[axis], str)}

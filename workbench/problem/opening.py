@@ -44,7 +44,7 @@ from workbench.problem.refusals import check_outputs
 from workbench.problem.running import quiet, told, without_gpu
 from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
-from workbench.problem.tied_sizes import tied_sizes
+from workbench.problem.tied_sizes import Tie, tied_sizes
 from workbench.problem.trace import Traced, trace
 from workbench.problem.trials import examine
 from workbench.problem.unrolled import unrolled
@@ -141,10 +141,10 @@ def _described(
     capture: Capture,
     seen: Seen,
     fixed: Collection[Axis] = (),
-    ties: Collection[tuple[Axis, Axis]] = (),
+    ties: Collection[Tie] = (),
 ) -> tuple[Traced, Problem]:
     """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes, axes in
-    ``ties`` are as long as each other."""
+    ``ties`` are as long as they say."""
     several = with_more_than_one(seen.inputs, entries(seen.shapes))
     as_they_are = all(several[name] is own for name, own in seen.inputs.items())
     refusals = []
@@ -158,12 +158,13 @@ def _described(
 
 
 def _traced(
-    seen: Seen, inputs: Mapping[str, Tensor], fixed: Collection[Axis], ties: Collection[tuple[Axis, Axis]]
+    seen: Seen, inputs: Mapping[str, Tensor], fixed: Collection[Axis], ties: Collection[Tie]
 ) -> Traced:
     def call(tensors: dict[str, Tensor]) -> Any:
-        for (one, at), (other, place) in ties:
-            if tensors[one].shape[at] != tensors[other].shape[place]:
-                raise ValueError(f"{one} and {other} are not as long as each other")
+        for tie in ties:
+            (one, at), (other, place) = tie.long, tie.short
+            if tensors[one].shape[at] != tie.times * tensors[other].shape[place]:
+                raise ValueError(f"{one} is not {tie.times} times as long as {other}")
         with without_gpu():
             return seen.form(tensors)
 
@@ -217,10 +218,16 @@ def _fixed_notes(why: Mapping[str, Collection[Axis]], seen: Seen) -> tuple[str, 
     return tuple(notes)
 
 
-def _tied_notes(ties: Collection[tuple[Axis, Axis]]) -> tuple[str, ...]:
+def _tied_notes(ties: Collection[Tie]) -> tuple[str, ...]:
     """Say which sizes are one size now."""
-    told = [f"axis {at} of {one} and axis {place} of {other}" for (one, at), (other, place) in ties]
-    return (f"kept as long as each other, as in the inputs: {', '.join(told)}",) if told else ()
+    same = [f"{_axis(tie.long)} and {_axis(tie.short)}" for tie in ties if tie.times == 1]
+    more = [f"{_axis(tie.long)} is {tie.times} times {_axis(tie.short)}" for tie in ties if tie.times > 1]
+    notes = [f"kept as long as each other, as in the inputs: {', '.join(same)}"] if same else []
+    return (*notes, *([f"kept as in the inputs: {', '.join(more)}"] if more else []))
+
+
+def _axis(axis: Axis) -> str:
+    return f"axis {axis[1]} of {axis[0]}"
 
 
 def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:

@@ -9,12 +9,15 @@ flattened has no rows any more.
 Rows that are put at places, ``canvas[:, places] = rows``, are as many as the places and as long as what they
 replace. An export asks for neither, as either may be one that is spread over the others. What is gathered has
 as many rows as there are: torch would take fewer places, and rows behind them would be left out.
+
+Some are so many times as long as others: what is guided by a text and what is not are halves of one batch.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.pointwise import POINTWISE
@@ -32,13 +35,29 @@ _AT_PLACES = (
 )
 
 
-def tied_sizes(problem: Problem) -> tuple[tuple[Axis, Axis], ...]:
-    """Pairs of axes that are as long as each other in every declared case, and that sums of sizes ask for."""
-    found: dict[str, str] = {}
+@dataclass(frozen=True)
+class Tie:
+    """An axis that is ``times`` as long as another."""
+
+    long: Axis
+    times: int
+    short: Axis
+
+
+def tied_sizes(problem: Problem) -> tuple[Tie, ...]:
+    """Axes that sums and parts of sizes ask to be as long as others, or so many times as long.
+
+    They are in every declared case.
+    """
+    found: dict[str, tuple[int, str]] = {}
     for one, other in _met(problem):
         found |= _matching(problem, one, other)
     axes = {dim: (spec.name, at) for spec in problem.tensors for at, dim in enumerate(spec.dims)}
-    return tuple((axes[one], axes[other]) for one, other in found.items() if one in axes and other in axes)
+    return tuple(
+        Tie(axes[long], times, axes[short])
+        for long, (times, short) in found.items()
+        if long in axes and short in axes
+    )
 
 
 def _at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:
@@ -82,27 +101,36 @@ def _beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterato
                 yield from zip(dims[index], dims[values], strict=True)
 
 
-def _matching(problem: Problem, one: str, other: str) -> dict[str, str]:
-    """Symbols of ``one`` by those of ``other``, where these being equal makes both the same; else none."""
+def _matching(problem: Problem, one: str, other: str) -> dict[str, tuple[int, str]]:
+    """Symbols of one size by how many of which of the other's make both the same; else none."""
     left, right = (list(dict.fromkeys(_SYMBOL.findall(text))) for text in (one, other))
     if set(left) & set(right) or len(left) != len(right):
         return {}
-    found: dict[str, str] = {}
+    found: dict[str, tuple[int, str]] = {}
     for symbol in right:
-        equal = [s for s in left if s not in found.values() and _are_equal(problem, s, symbol)]
-        if not equal:
-            return {}
-        found[symbol] = equal[0]
+        equal = [s for s in left if (1, s) not in found.values() and _times(problem, symbol, s) == 1]
+        if equal:
+            found[symbol] = 1, equal[0]
+    if len(left) == 1 and not found:
+        for long, short in ((*left, *right), (*right, *left)):
+            if times := _times(problem, long, short):
+                found[long] = times, short
+    if len(found) < len(left):
+        return {}
     same = all(size_of(one, point) == size_of(other, point) for point in _points(found))
     return found if same else {}
 
 
-def _are_equal(problem: Problem, one: str, other: str) -> bool:
-    return all(case.size_map[one] == case.size_map[other] for case in problem.cases)
+def _times(problem: Problem, long: str, short: str) -> int:
+    """How often one size is another in every declared case; 0 where it is not, or not always as often."""
+    sizes = [case.size_map for case in problem.cases]
+    times = {divmod(one[long], one[short]) for one in sizes if one[short]}
+    quotient, rest = times.pop() if len(times) == 1 else (0, 0)
+    return 0 if rest else quotient
 
 
-def _points(matched: Mapping[str, str]) -> Iterator[dict[str, int]]:
+def _points(matched: Mapping[str, tuple[int, str]]) -> Iterator[dict[str, int]]:
     """Sizes at which all that are matched agree."""
     for turn in range(_POINTS):
-        sizes = {left: 7 + 5 * turn + 3 * place for place, left in enumerate(matched.values())}
-        yield sizes | {right: sizes[left] for right, left in matched.items()}
+        sizes = {short: 7 + 5 * turn + 3 * place for place, (_, short) in enumerate(matched.values())}
+        yield sizes | {long: times * sizes[short] for long, (times, short) in matched.items()}

@@ -81,3 +81,14 @@ def test_coordinates_of_many_points_are_fixed(points: int, coordinates: int, fix
     source = "def f(x):\n    return (x / x.norm(dim=-1, keepdim=True)).mean(0)\n"
     problem = opened(f"{source}inputs = [torch.randn({points}, {coordinates})]\n")
     assert (problem.tensors[0].dims[1] == coordinates) == fixed
+
+
+@pytest.mark.parametrize(("turn", "fixed"), [("[:, :3, :3]", 4), ("[:, :3, 1:3]", None)])
+def test_a_matrix_of_a_turn_and_a_shift_has_as_many_columns_as_both(turn: str, fixed: int | None) -> None:
+    source = (
+        "def f(move, x):\n"
+        f"    turn, shift = move{turn}, move[:, :3, 3]\n"
+        "    return turn.sum(-1) * x + shift\n"
+    )
+    move = opened(f"{source}inputs = [torch.randn(5, 4, 4), torch.randn(5, 3)]\n").tensors[0]
+    assert (move.dims[2] == 4) == (fixed == 4) and isinstance(move.dims[1], str)

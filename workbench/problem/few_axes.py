@@ -51,13 +51,20 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
 
 
 def _taken_apart(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:
-    """Sizes of axes of which the reference takes every element by its place, as ``x, y, z`` of a vector."""
+    """Sizes of axes of which the reference takes every element by its place, as ``x, y, z`` of a vector.
+
+    So it does by slices with two ends, as the turn and the shift of a movement are of a matrix.
+    """
     shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
     taken: dict[Dim, set[int]] = {}
     for node in graph.nodes:
         match node:
             case OpNode(op="aten.select.int", args=(Ref(ref=name), int() as axis, int() as place)):
                 taken.setdefault(shapes[name][axis], set()).add(place)
+            case OpNode(
+                op="aten.slice.Tensor", args=(Ref(ref=name), int() as axis, int() as start, int() as end)
+            ) if 0 <= start < end <= MOST:
+                taken.setdefault(shapes[name][axis], set()).update(range(start, end))
     few = {dim: places for dim, places in taken.items() if 2 <= len(places) <= MOST}
     return {dim for dim, places in few.items() if all(places == set(range(size_of(dim, s))) for s in sizes)}
 

@@ -113,3 +113,15 @@ def test_parts_of_a_half_say_how_long_the_whole_is() -> None:
     halves = "    a, b = [half.reshape(-1, 4, 6) for half in x.chunk(2, -1)]\n"
     source = f"def f(x):\n{halves}    return a.softmax(-1) * b\n"
     assert sizes(f"{source}inputs = [torch.randn(5, 48)]\n") == ("s0", 48)
+
+
+def test_all_sizes_are_fixed_where_the_graph_has_a_number_that_the_reference_makes_of_them() -> None:
+    """``int`` of a ratio becomes a number in an export, without a word of the sizes for which it is right."""
+    source = (
+        "def f(x):\n"
+        "    most = int(2 * x.shape[0] / x.shape[1] * 1.25)\n"
+        "    return x.softmax(-1) * most\n"
+    )
+    problem = opened(f"{source}inputs = [torch.randn(40, 16)]\n")
+    assert problem.symbols == () and [case.label for case in problem.proofs] == ["40x16"]
+    assert any(note.startswith("all sizes are fixed") for note in problem.notes)

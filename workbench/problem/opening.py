@@ -6,7 +6,7 @@ Owns the order of the steps; each step is another module's. Runs in a worker chi
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -46,7 +46,7 @@ from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
 from workbench.problem.tied_sizes import Tie, tied_sizes
 from workbench.problem.trace import Traced, trace
-from workbench.problem.trials import examine
+from workbench.problem.trials import OnlyAsDeclared, examine
 from workbench.problem.unrolled import unrolled
 
 OWN_BYTES = 2**20
@@ -105,15 +105,21 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     if ties or any(why.values()):
         axes = [axis for found in why.values() for axis in found]
         traced, problem = _described(capture, seen, (*along, *dict.fromkeys(axes)), ties)
+    told_of = (*_idle_notes(capture), *_mode_notes(seen.form))
+    try:
+        return _tried(problem, seen, traced, (*told_of, *_fixed_notes(why, seen), *_tied_notes(ties)), tell)
+    except OnlyAsDeclared:
+        every = [(name, at) for name, tensor in seen.inputs.items() for at in range(tensor.dim())]
+        traced, problem = _described(capture, seen, every)
+        note = "all sizes are fixed: at others the reference computes with a number that it makes of them"
+        return _tried(problem, seen, traced, (*told_of, note), tell)
+
+
+def _tried(problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str], tell: Tell) -> Problem:
+    """With small sizes to check on, at which the reference has run. Raises ``ProblemError``."""
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
     small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
-    told_of = (
-        *_idle_notes(capture),
-        *_mode_notes(seen.form),
-        *_fixed_notes(why, seen),
-        *_tied_notes(ties),
-    )
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")

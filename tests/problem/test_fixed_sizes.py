@@ -118,9 +118,7 @@ def test_parts_of_a_half_say_how_long_the_whole_is() -> None:
 def test_all_sizes_are_fixed_where_the_graph_has_a_number_that_the_reference_makes_of_them() -> None:
     """``int`` of a ratio becomes a number in an export, without a word of the sizes for which it is right."""
     source = (
-        "def f(x):\n"
-        "    most = int(2 * x.shape[0] / x.shape[1] * 1.25)\n"
-        "    return x.softmax(-1) * most\n"
+        "def f(x):\n    most = int(2 * x.shape[0] / x.shape[1] * 1.25)\n    return x.softmax(-1) * most\n"
     )
     problem = opened(f"{source}inputs = [torch.randn(40, 16)]\n")
     assert problem.symbols == () and [case.label for case in problem.proofs] == ["40x16"]

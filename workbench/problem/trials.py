@@ -101,8 +101,9 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
             case for case in problem.proofs if case not in small and not _graph_holds(problem, form, case)
         ]
     kept = tuple(case for case in problem.proofs if case not in wrong)
-    if wrong and all(1 in case.size_map.values() for case in kept):
-        kept = ()  # of one element many things are the same
+    declared = problem.cases[0]
+    if wrong and all(1 in case.size_map.values() or case.sizes == declared.sizes for case in kept):
+        kept = ()  # of one element many things are the same, and of the declared sizes the graph was made
     if kept:
         _refuse_other_paths(problem, form, kept)
     if not wrong:

@@ -1,11 +1,12 @@
 """Errors of pointwise results that moving each operand to the ends of its error does not show.
 
-Owns which they are: a pole between the ends, what two errors make together, and numbers such as 0.9, which
-are others in float32. Never adds them up; pointwise.py does, beside the errors of the ends.
+Owns which they are: a pole or the top of a wave between the ends, what two errors make together, and numbers
+such as 0.9, which are others in float32. Never adds them up; pointwise.py does, beside those of the ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from ctypes import c_float
 from typing import Any
@@ -17,6 +18,8 @@ from workbench.numerics.tracked import Tracked, deviation
 
 _POLE_AT_ZERO: Mapping[str, int] = {"div": 1, "true_divide": 1, "reciprocal": 0, "rsqrt": 0, "addcdiv": 2}
 """Results without bound where this argument nears zero. A logarithm's is so shallow that ends show it."""
+_TOPS: Mapping[str, float] = {"cos": 0.0, "sin": math.pi / 2}
+"""Angles at which a wave is 1. An angle that is off by more than half a turn may have its ends anywhere."""
 _TOGETHER = frozenset(("mul", "div", "true_divide"))
 
 
@@ -29,8 +32,24 @@ def beyond_ends(name: str, args: Sequence[Any], inexact: Sequence[Tracked]) -> I
         reaches = (below <= 0) & (above >= 0) & (divisor.error > 0)
         if bool(reaches.any()):
             yield torch.where(reaches, torch.inf, 0.0).to(torch.float64)
+    angle = args[0] if name in _TOPS else None
+    if isinstance(angle, Tracked) and not angle.is_exact:
+        yield _at_a_turn(angle, _TOPS[name])
     if name in _TOGETHER and len(inexact) == 2 and all(isinstance(arg, Tracked) for arg in args[:2]):
         yield _together(name, args[0], args[1])
+
+
+def _at_a_turn(angle: Tracked, top: float) -> Tensor:
+    """How far the wave's tops and bottoms between the ends are from the value; ``top`` is where one is."""
+    turns, value = (
+        (angle.value.to(torch.float64) - top) / math.pi,
+        torch.cos(angle.value.to(torch.float64) - top),
+    )
+    lowest = torch.ceil(turns - angle.down / math.pi)
+    highest = torch.floor(turns + angle.up / math.pi)
+    one = torch.where(torch.remainder(lowest, 2) == 0, 1.0, -1.0)
+    off = torch.where(highest > lowest, 1 + value.abs(), (one - value).abs())
+    return torch.where(highest >= lowest, off, 0.0).nan_to_num(0.0)
 
 
 def _pole(name: str, args: Sequence[Any]) -> int | None:

@@ -109,7 +109,7 @@ class Join:
         """A total and one value more."""
         if self.is_pair:
             return f"{self.struct}::add({total}, {value.code})"
-        # The number of a column is an int, whatever the scan is of: a template would not know which of two types.
+        # The number of a column is an int, whatever the scan is of: a template would see two types.
         one = f"<{self.ctype}>" if self.dtype == "i64" and self.op in ("max", "min") else ""
         return f"{self.struct}::join{one}({total}, {self.entered(value, column)})"
 

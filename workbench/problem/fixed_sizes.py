@@ -16,7 +16,7 @@ from itertools import chain
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.pointwise import POINTWISE
-from workbench.problem.meeting_sizes import Axis, dims_of, rows_at_places
+from workbench.problem.meeting_sizes import Axis, beside_places, dims_of, rows_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCTS = ("aten.mm.default", "aten.bmm.default")
@@ -94,7 +94,7 @@ def _met(problem: Problem) -> Iterator[_Pair]:
     for node in problem.graph.nodes:
         met = _met_pointwise(node, dims) if node.base_name in POINTWISE else _met_inside(node, dims)
         if masks.isdisjoint(ref.ref for ref in node.refs):
-            met = chain(met, rows_at_places(node, dims))
+            met = chain(met, rows_at_places(node, dims), beside_places(node, dims))
         yield from (pair for pair in met if pair[0] != pair[1])
 
 

@@ -1,4 +1,4 @@
-"""Sizes that meet in an operation: of shapes that are broadcast, and of rows that are put at places.
+"""Sizes that meet in an operation: of shapes that are broadcast, and of rows that are at places or put there.
 
 Owns what an op graph tells of it. Never says that such sizes are equal, or what is asked of them:
 tied_sizes.py and fixed_sizes.py do of inputs, and the playbook of plans.
@@ -14,6 +14,13 @@ from workbench.model import Dim, OpNode, Problem, Ref
 T = TypeVar("T")
 Axis = tuple[str, int]
 """Name of an input, and a place in its shape."""
+_AT_PLACES = (
+    "aten.gather.default",
+    "aten.scatter.value",
+    "aten.scatter.src",
+    "aten.scatter_add.default",
+    "aten.scatter_reduce.two",
+)
 
 
 def dims_of(problem: Problem) -> dict[Ref, tuple[Dim, ...]]:
@@ -49,3 +56,15 @@ def rows_at_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterato
                 yield from zip(reversed(shape), reversed(common), strict=False)
             whole = (*dims[into][: axes[0]], *common, *dims[into][axes[-1] + 1 :])
             yield from zip(reversed(dims[rows]), reversed(whole), strict=False)
+
+
+def beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
+    """Sizes of places and of what they are of, along other axes than theirs; of places and of values."""
+    match node:
+        case OpNode(args=(Ref() as source, int() as axis, Ref() as index, *rest)) if node.op in _AT_PLACES:
+            if dims[source]:
+                beside = list(zip(dims[index], dims[source], strict=True))
+                yield from beside[: axis % len(beside)] + beside[axis % len(beside) + 1 :]
+            values = rest[0] if rest else None
+            if isinstance(values, Ref):
+                yield from zip(dims[index], dims[values], strict=True)

@@ -19,20 +19,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.model import Dim, Problem, size_of
 from workbench.numerics.pointwise import POINTWISE
-from workbench.problem.meeting_sizes import Axis, dims_of, rows_at_places
+from workbench.problem.meeting_sizes import Axis, beside_places, dims_of, rows_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 _POINTS = 5
-_AT_PLACES = (
-    "aten.gather.default",
-    "aten.scatter.value",
-    "aten.scatter.src",
-    "aten.scatter_add.default",
-    "aten.scatter_reduce.two",
-)
 
 
 @dataclass(frozen=True)
@@ -77,7 +70,7 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
             yield one, whole
     dims = dims_of(problem)
     for node in problem.graph.nodes:
-        for one, whole in _beside_places(node, dims):
+        for one, whole in beside_places(node, dims):
             if isinstance(one, str) and isinstance(whole, str) and one != whole:
                 yield one, whole
         if node.base_name not in POINTWISE:
@@ -87,18 +80,6 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
                 plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
                 if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:
                     yield one, whole
-
-
-def _beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
-    """Sizes of places and of what they are of, along other axes than theirs; of places and of values."""
-    match node:
-        case OpNode(args=(Ref() as source, int() as axis, Ref() as index, *rest)) if node.op in _AT_PLACES:
-            if dims[source]:
-                beside = list(zip(dims[index], dims[source], strict=True))
-                yield from beside[: axis % len(beside)] + beside[axis % len(beside) + 1 :]
-            values = rest[0] if rest else None
-            if isinstance(values, Ref):
-                yield from zip(dims[index], dims[values], strict=True)
 
 
 def _matching(problem: Problem, one: str, other: str) -> dict[str, tuple[int, str]]:

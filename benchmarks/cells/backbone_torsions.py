@@ -1,4 +1,4 @@
-"""Protein backbone features: phi, psi, omega as sine and cosine, virtual C-beta, forward and backward directions."""
+"""Protein backbone features: torsions as sine and cosine, virtual C-beta, directions."""
 
 import torch
 import torch.nn.functional as F
@@ -10,8 +10,8 @@ class BackboneFeatures(torch.nn.Module):
         self.eps = eps
 
     def forward(self, X, chain, mask):
-        b, l = X.shape[:2]
-        backbone = X.reshape(b, 3 * l, 3)
+        b, length = X.shape[:2]
+        backbone = X.reshape(b, 3 * length, 3)
         dX = backbone[:, 1:] - backbone[:, :-1]
         U = F.normalize(dX, dim=-1)
         u_2, u_1, u_0 = U[:, :-2], U[:, 1:-1], U[:, 2:]
@@ -19,7 +19,7 @@ class BackboneFeatures(torch.nn.Module):
         n_1 = F.normalize(torch.cross(u_1, u_0, dim=-1), dim=-1)
         cosD = (n_2 * n_1).sum(-1).clamp(-1 + self.eps, 1 - self.eps)
         D = torch.sign((u_2 * n_1).sum(-1)) * torch.acos(cosD)
-        D = F.pad(D, (1, 2), "constant", 0).view(b, l, 3)
+        D = F.pad(D, (1, 2), "constant", 0).view(b, length, 3)
         D_features = torch.cat((torch.cos(D), torch.sin(D)), dim=-1)
         n, ca, c = X.unbind(dim=2)
         bb, cc = ca - n, c - ca

@@ -1,6 +1,5 @@
 """American put prices, deltas and gammas on a Cox-Ross-Rubinstein tree, many contracts at once."""
 
-import math
 import torch
 
 

@@ -1,6 +1,7 @@
 """Vectorised cart-pole environment: one step with termination, truncation and automatic reset."""
 
 import math
+
 import torch
 
 

@@ -1,6 +1,7 @@
-"""Disentangled attention probabilities of DeBERTa: content and log-bucketed relative position terms gathered."""
+"""Disentangled attention probabilities of DeBERTa: content and bucketed relative positions, gathered."""
 
 import math
+
 import torch
 
 

@@ -1,4 +1,4 @@
-"""DPM-Solver++ (2M) sampler step with classifier-free guidance, v-prediction and thresholding, per-sample sigmas."""
+"""DPM-Solver++ (2M) sampler step with guidance, v-prediction and thresholding."""
 
 import torch
 

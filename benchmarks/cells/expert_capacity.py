@@ -1,4 +1,4 @@
-"""Capacity-limited top-2 expert dispatch (GShard): slot of every token by cumulative counts, drops and loss."""
+"""Capacity-limited top-2 expert dispatch (GShard): slots by cumulative counts, drops and loss."""
 
 import torch
 import torch.nn.functional as F
@@ -11,7 +11,7 @@ class Top2Capacity(torch.nn.Module):
 
     def forward(self, logits):
         logits = logits.view(self.groups, -1, self.experts).float()
-        g, s, e = logits.shape
+        _, s, e = logits.shape
         capacity = int(2 * s / e * self.capacity_factor)
         gates = F.softmax(logits, dim=-1)
         indices1 = torch.argmax(gates, dim=-1)

@@ -10,7 +10,7 @@ class FiniteScalarQuantizer(torch.nn.Module):
         lv = torch.tensor(levels, dtype=torch.int32)
         self.register_buffer("levels", lv)
         self.register_buffer(
-            "basis", torch.cumprod(torch.tensor((1,) + tuple(levels[:-1])), dim=0, dtype=torch.int32)
+            "basis", torch.cumprod(torch.tensor((1, *tuple(levels[:-1]))), dim=0, dtype=torch.int32)
         )
 
     def bound(self, z, eps=1e-3):

@@ -1,4 +1,4 @@
-"""Dequantisation of MXFP4 expert weights (packed nibbles, power-of-two block scales) to transposed bfloat16."""
+"""Dequantisation of MXFP4 expert weights (nibbles, block scales) to transposed bfloat16."""
 
 import torch
 

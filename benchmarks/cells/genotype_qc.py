@@ -1,4 +1,4 @@
-"""Genotype quality control from int8 dosages: call rate, allele frequency, Hardy-Weinberg test, standardised matrix."""
+"""Genotype quality control from int8 dosages: call rate, frequency, Hardy-Weinberg test, matrix."""
 
 import torch
 

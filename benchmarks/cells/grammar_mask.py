@@ -1,4 +1,4 @@
-"""Structured decoding in an LLM server: packed grammar bitmask, logit bias and temperature on a logits batch."""
+"""Structured decoding in an LLM server: packed grammar bitmask, logit bias and temperature."""
 
 import torch
 

@@ -1,6 +1,7 @@
 """Multi-resolution hash grid encoding (instant neural graphics primitives) with trilinear blending."""
 
 import math
+
 import torch
 
 

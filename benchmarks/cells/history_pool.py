@@ -1,4 +1,4 @@
-"""User interest pooling of a deep interest network: clicked-item embeddings weighted against the candidate."""
+"""User interest pooling of a deep interest network: clicked items weighted against the candidate."""
 
 import torch
 import torch.nn.functional as F

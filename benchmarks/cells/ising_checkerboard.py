@@ -1,4 +1,4 @@
-"""One Metropolis sweep of many Ising lattices on a checkerboard, int8 spins, with energy and magnetisation."""
+"""One Metropolis sweep of many Ising lattices on a checkerboard, with energy and magnetisation."""
 
 import torch
 

@@ -7,7 +7,7 @@ class MinSumDecoder(torch.nn.Module):
     def __init__(self, n=1944, row_weight=6, col_weight=3, iterations=3, alpha=0.8125, clip=20.0):
         super().__init__()
         self.n, self.iterations, self.alpha, self.clip = n, iterations, alpha, clip
-        perms = [(torch.arange(n) * s + o) % n for s, o in zip((1, 5, 7, 11)[:col_weight], (0, 3, 17, 29))]
+        perms = [(torch.arange(n) * s + o) % n for s, o in zip((1, 5, 7, 11), (0, 3, 17, 29), strict=True)]
         self.register_buffer("check_vars", torch.cat(perms).view(-1, row_weight))
 
     def forward(self, llr):

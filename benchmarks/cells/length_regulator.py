@@ -1,4 +1,4 @@
-"""Length regulator of a non-autoregressive speech synthesiser: phoneme states repeated by rounded durations."""
+"""Length regulator of a non-autoregressive speech synthesiser: states repeated by rounded durations."""
 
 import torch
 
@@ -9,7 +9,7 @@ class LengthRegulator(torch.nn.Module):
         self.max_frames = max_frames
 
     def forward(self, hidden, log_duration, src_lengths, speed):
-        b, t, c = hidden.shape
+        _, t, c = hidden.shape
         src_mask = torch.arange(t, device=hidden.device)[None, :] >= src_lengths[:, None]
         duration = torch.clamp(torch.round((torch.exp(log_duration) - 1.0) / speed[:, None]), min=0)
         duration = duration.masked_fill(src_mask, 0.0).long()

@@ -1,6 +1,7 @@
 """Discretised mixture of logistics negative log likelihood of PixelCNN++ on RGB images."""
 
 import math
+
 import torch
 import torch.nn.functional as F
 
@@ -10,15 +11,15 @@ class LogisticMixtureLoss(torch.nn.Module):
         super().__init__()
         self.m = mixtures
 
-    def forward(self, x, l):
+    def forward(self, x, raw):
         x = x.permute(0, 2, 3, 1)
-        l = l.permute(0, 2, 3, 1)
+        raw = raw.permute(0, 2, 3, 1)
         m = self.m
-        logit_probs = l[..., :m]
-        l = l[..., m:].contiguous().view(*x.shape, m * 3)
-        means = l[..., :m]
-        log_scales = torch.clamp(l[..., m : 2 * m], min=-7.0)
-        coeffs = torch.tanh(l[..., 2 * m : 3 * m])
+        logit_probs = raw[..., :m]
+        raw = raw[..., m:].contiguous().view(*x.shape, m * 3)
+        means = raw[..., :m]
+        log_scales = torch.clamp(raw[..., m : 2 * m], min=-7.0)
+        coeffs = torch.tanh(raw[..., 2 * m : 3 * m])
         x = x.unsqueeze(-1).expand(-1, -1, -1, -1, m)
         m2 = means[:, :, :, 1, :] + coeffs[:, :, :, 0, :] * x[:, :, :, 0, :]
         m3 = (

@@ -1,4 +1,4 @@
-"""Integrated loudness after ITU-R BS.1770: overlapped block power, absolute and relative gates, gain to target."""
+"""Integrated loudness after ITU-R BS.1770: overlapped blocks, two gates, gain to target."""
 
 import torch
 
@@ -7,7 +7,7 @@ class IntegratedLoudness(torch.nn.Module):
     def __init__(self, rate=48000, block=0.4, overlap=0.75, target=-23.0):
         super().__init__()
         self.size = int(rate * block)
-        self.hop = int(round(self.size * (1 - overlap)))
+        self.hop = round(self.size * (1 - overlap))
         self.target = target
         self.register_buffer("channel_gain", torch.tensor([1.0, 1.0, 1.0, 1.41, 1.41]))
 

@@ -1,4 +1,4 @@
-"""Multimodal rotary embedding (time, height, width sections) of a vision-language model, grouped-query heads."""
+"""Multimodal rotary embedding (time, height, width sections) of a vision-language model."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Observation normaliser of a parallel RL trainer: merge batch moments into running ones, then scale and clip."""
+"""Observation normaliser of a parallel RL trainer: batch moments into running ones, scale, clip."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Batch preparation for packed language-model training: segments, restarted positions, shifted labels, lengths."""
+"""Batch preparation for packed language-model training: segments, positions, labels, lengths."""
 
 import torch
 

@@ -1,6 +1,7 @@
 """Equivariant message step of PaiNN: scalar and vector messages gathered along edges and summed on atoms."""
 
 import math
+
 import torch
 
 

@@ -1,6 +1,7 @@
 """Monotonic rational quadratic spline of a neural spline flow, with identity tails and log determinant."""
 
 import math
+
 import torch
 import torch.nn.functional as F
 

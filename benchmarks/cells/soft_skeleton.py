@@ -1,4 +1,4 @@
-"""Centreline Dice (clDice) loss for vessel segmentation: soft skeletons of volumes by repeated soft erosion."""
+"""Centreline Dice (clDice) loss for vessel segmentation: skeletons by repeated soft erosion."""
 
 import torch
 import torch.nn.functional as F

@@ -33,13 +33,13 @@ class ProjectGaussians(torch.nn.Module):
         limx, limy = 1.3 * 0.5 * self.width / self.focal, 1.3 * 0.5 * self.height / self.focal
         tx = depth * torch.clamp(p[:, 0] / depth, -limx, limx)
         ty = depth * torch.clamp(p[:, 1] / depth, -limy, limy)
-        O = torch.zeros_like(depth)
+        zero = torch.zeros_like(depth)
         J = torch.stack(
             [
                 self.focal / depth,
-                O,
+                zero,
                 -self.focal * tx / depth**2,
-                O,
+                zero,
                 self.focal / depth,
                 -self.focal * ty / depth**2,
             ],
@@ -62,7 +62,7 @@ class ProjectGaussians(torch.nn.Module):
         visible = (p[:, 2] > 0.2) & (det > 0) & (uv[:, 0] + radius > 0) & (uv[:, 0] - radius < self.width)
         lo = torch.floor((uv - radius[:, None]) / self.tile).clamp(0, 120).int()
         hi = torch.ceil((uv + radius[:, None]) / self.tile).clamp(0, 120).int()
-        return uv, conic, torch.where(visible, radius, O).int(), (hi - lo).prod(dim=-1) * visible, p[:, 2]
+        return uv, conic, torch.where(visible, radius, zero).int(), (hi - lo).prod(dim=-1) * visible, p[:, 2]
 
 
 inputs = [

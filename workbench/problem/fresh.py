@@ -98,11 +98,17 @@ def _sizes_it_takes(problem: Problem, form: Form, accept: Accept) -> tuple[tuple
         return error is None and accept(sizes)
 
     declared = problem.cases[0].size_map
-    fixed: dict[str, Dim] = {}
+    small: tuple[Case, ...]
     if _is_small(problem):
         others = {s: ({**declared, s: max(n // 2, 1)}, {**declared, s: n + 1}) for s, n in declared.items()}
-        fixed = {s: declared[s] for s, sizes in others.items() if not any(map(runs, sizes))}
-    small = proofs(problem, runs, like=fixed) or (problem.cases[:1] if _is_small(problem) else ())
+        fixed: dict[str, Dim] = {s: declared[s] for s, sizes in others.items() if not any(map(runs, sizes))}
+        small = proofs(problem, runs, like=fixed) or problem.cases[:1]
+    else:
+        small = proofs(problem, runs)
+        for size in sorted(set(declared.values())) if not small else ():
+            left = _MOST_RUNS
+            if small := proofs(problem, runs, like={s: n for s, n in declared.items() if n == size}):
+                break
     return small, refused[0] if refused else ""
 
 

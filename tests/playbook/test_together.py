@@ -252,3 +252,18 @@ def test_seeds_for_one_row_are_different_kernels() -> None:
     assert {(seed["block_size"], seed["split_join"]) for seed in meeting} >= {
         *(("fit", "grid"), ("256", "grid"), ("fit", "words")),
     }
+
+
+def test_larger_blocks_that_meet_may_stand_beside_smaller_ones() -> None:
+    """A sum over all that was added at places: no length of its row is left to fit a block to."""
+
+    def shares(t: dict[str, torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+        total = t["x"].new_zeros(200_000).index_add(0, t["at"], t["x"])
+        share = total / total.mean() - 1.0
+        return share, share[t["at"]]
+
+    tensors = {"x": torch.rand(70), "at": torch.randint(0, 200_000, (70,))}
+    vector = tuple({**dict(WORDS), "block_size": "fit"}.items())
+    source = generate(problem_of(shares, tensors, varying=False), vector).kernel.source
+    assert "block=512" in source and "block=256" in source
+    check(shares, source, tensors, "checked")

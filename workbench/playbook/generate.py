@@ -22,7 +22,7 @@ from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.same_kernels import repeats_of
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.ir.program import LibraryCall, Program, ProgramStep
-from workbench.playbook.kernels.kernel_text import KernelText, Site, Step, kernels_of
+from workbench.playbook.kernels.kernel_text import KernelText, Site, Step, kernels_of, threads_of
 from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 from workbench.playbook.techniques.table import settled
@@ -92,8 +92,9 @@ def source_of(problem: Problem, program: Program, schedule: Schedule) -> str:
         texts = helper_texts(helper for kernel in kernels for helper in kernel.helpers)
         texts += repeats.written(kernels)
         parts += _headers(kernels)
-        if any("THREADS" in text for text in texts) and not any(kernel.fit for kernel in kernels):
-            parts.append(f"constexpr int THREADS = {schedule.threads};")
+        threads = threads_of(kernels, schedule.threads)
+        if threads and any("THREADS" in text for text in texts):
+            parts.append(f"constexpr int THREADS = {threads};")
         parts += texts
     return "\n\n".join(parts) + "\n"
 

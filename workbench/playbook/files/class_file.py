@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from workbench.playbook.files.plan_text import PlanText
 from workbench.playbook.files.shape_classes import ShapeClass
-from workbench.playbook.kernels.kernel_text import KernelText
+from workbench.playbook.kernels.kernel_text import KernelText, threads_of
 from workbench.playbook.text.titles import TITLES
 
 MACRO = "SHAPE_CLASS"
@@ -92,9 +92,9 @@ def _filled(head: str, words: Sequence[str]) -> list[str]:
 def _threads(parts: Sequence[ClassPart]) -> list[str]:
     """Threads a block, where a class does not take them from the plan."""
     fixed = [
-        (number, part.threads)
+        (number, threads)
         for number, part in enumerate(parts, start=1)
-        if part.kernels and not any(kernel.fit for kernel in part.kernels)
+        if part.kernels and (threads := threads_of(part.kernels, part.threads))
     ]
     if len(fixed) == len(parts) and len({threads for _, threads in fixed}) == 1:
         return [f"constexpr int THREADS = {fixed[0][1]};"]

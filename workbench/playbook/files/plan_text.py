@@ -38,6 +38,7 @@ from workbench.playbook.kernels.kernel_text import (
     TiledText,
     filled,
     kernels_of,
+    threads_of,
 )
 from workbench.playbook.kernels.stacked import STRETCH, stacked_text
 from workbench.playbook.kernels.together_rows import GROUPS, beside_piece, blocks_of
@@ -84,7 +85,7 @@ class PlanText:
         self._consts = ""
         self._macros: list[str] = []
         self._added = tuple(macros)
-        self._fits = False
+        self._tells_threads = False
         self._blocks: dict[str, str] = {}
         self._shapes: list[str] = []
         self._repeats = Repeats({})
@@ -271,10 +272,11 @@ class PlanText:
         """The macros: one value for all launches, unless each has its own number of threads."""
         sized = [f'"{name}": {self.size(size)}' for name, size in sorted(macros.items())]
         self._macros = [*self._added, *sized]
-        self._fits = any(kernel.fit for step in steps for kernel in kernels_of(step))
-        launches = sum(len(kernels_of(step)) for step in steps)
+        kernels = [kernel for step in steps for kernel in kernels_of(step)]
+        self._tells_threads = threads_of(kernels, 1) is None
+        launches = len(kernels)
         text = f"{{{', '.join(self._macros)}}}"
-        if self._fits or not self._macros or (launches < 2 and len(text) < LONGEST - 20):
+        if self._tells_threads or not self._macros or (launches < 2 and len(text) < LONGEST - 20):
             return []
         self._consts = self._names.new("sizes")
         line = f"{self._consts} = {text}"
@@ -285,7 +287,7 @@ class PlanText:
     def _const_text(self, block: str) -> str:
         if self._consts:
             return self._consts
-        threads = [f'"THREADS": {block}'] if self._fits else []
+        threads = [f'"THREADS": {block}'] if self._tells_threads else []
         entries = [*self._macros, *threads]
         return f"{{{', '.join(entries)}}}" if entries else ""
 

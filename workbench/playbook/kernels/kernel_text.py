@@ -5,7 +5,7 @@ Owns the frame; flat_kernel.py and row_kernel.py fill it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES, DType
@@ -32,6 +32,9 @@ class Limits:
     """Condition under which the kernel works."""
     otherwise: str = ""
     """What to tell the person when it does not."""
+
+
+_BOUND = "__launch_bounds__(THREADS"
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,16 @@ class KernelText:
     """Scratch of one element a block: name and type."""
     most: str = ""
     """Blocks there are at most, in the plan language; the grid calls them ``{most}``."""
+
+
+def threads_of(kernels: Iterable[KernelText], usual: int) -> int | None:
+    """What THREADS is in all kernels of a file; None where the plan says it with each launch.
+
+    It does where it depends on sizes, and where blocks that wait for one another are larger than the rest.
+    """
+    found = list(kernels)
+    several = {kernel.threads for kernel in found if _BOUND in kernel.code} or {usual}
+    return None if len(several) > 1 or any(kernel.fit for kernel in found) else several.pop()
 
 
 @dataclass(frozen=True)

@@ -255,6 +255,10 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     basis = "running error of the graph"
     if unknown:
         basis += f"; by probing: {', '.join(dict.fromkeys(unknown))}"
+    # What is allowed lies around the graph's own value: where a sum cancels, float64 in another order may lie
+    # beyond an edge.
+    off = tracked.value.to(torch.float64) - expected.to(torch.float64)
+    off = torch.where(torch.isfinite(off), off, 0.0) if tracked.tie is None else torch.zeros_like(off)
 
     def widened(error: Tensor) -> Tensor:
         if is_float(dtype):
@@ -265,8 +269,9 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
         return error.nan_to_num(torch.inf, torch.inf)
 
     if tracked.step is None:
-        return OutputBound(dtype, expected, widened(tracked.error), tracked.tie, basis)
-    step = Step(widened(tracked.down), widened(tracked.up), tracked.step.distance)
+        return OutputBound(dtype, expected, widened(tracked.error + off.abs()), tracked.tie, basis)
+    down, up = (tracked.down - off).clamp_min(0.0), (tracked.up + off).clamp_min(0.0)
+    step = Step(widened(down), widened(up), tracked.step.distance)
     allowed = torch.maximum(step.down, step.up)
     return OutputBound(dtype, expected, allowed, tracked.tie, basis, step)
 

@@ -88,7 +88,7 @@ def test_blocks_that_tell_their_part_do_not_stay() -> None:
         assert facts(plan, "loss").workspace_bytes == 0
     assert grids == [2500, 4096]
     constant = problem_of(_farthest, {name: torch.empty(40960, 4) for name in "xy"}, varying=False)
-    source = generate(constant, (TOLD, ("threads_per_row", "thread"))).kernel.source
+    source = generate(constant, (TOLD, ("few_terms", "off"), ("threads_per_row", "thread"))).kernel.source
     assert "most_blocks = 4096" in source and "grid=min(cdiv(40960, 256), most_blocks)" in source
 
 

@@ -198,7 +198,7 @@ def test_pieces_begin_with_rows_of_the_piece_above() -> None:
 @pytest.mark.parametrize("vector", [(("walk_down", "4"),), (("strip", "4"),)])
 def test_planes_that_are_rows(vector: Vector) -> None:
     """Sizes of a matrix are macros that are called ROWS and COLS."""
-    call = lambda t: F.avg_pool2d(t["x"].view(-1, 1, 12, 16), 9, 1, 4)  # noqa: E731
+    call = lambda t: F.avg_pool2d(t["x"].view(-1, 1, 12, t["x"].shape[1] // 12), 9, 1, 4)  # noqa: E731
     tensors = of(x=(5, 192))()
     source = generate(problem_of(call, tensors), vector).kernel.source
     assert '"ROWS"' in source

@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref
-from workbench.numerics.pointwise import POINTWISE
 
 MOST = 4
 """Components that a thing has at most: more are rows of their own."""
 REDUCTIONS = frozenset(["sum", "prod", "amax", "amin", "max", "min", "argmax", "argmin", "any", "all"])
 """By ATen name without namespace and overload."""
+_ARITHMETIC = ("add", "sub", "mul", "div", "neg", "abs", "square", "pow", "sqrt", "rsqrt", "reciprocal")
+_FUNCTIONS = ("exp", "log", "sigmoid", "tanh", "clamp", "clamp_min", "maximum", "minimum", "where")
+_ONE_BY_ONE = frozenset(["view", "_to_copy", *_ARITHMETIC, *_FUNCTIONS])
+"""What is made of a result element by element. No table of torch's: the playbook asks here too."""
 
 
 def components(problem: Problem) -> tuple[tuple[str, int], ...]:
@@ -93,8 +96,6 @@ def reduced_again(graph: Graph, node: OpNode, along: Dim) -> bool:
         if later.base_name in REDUCTIONS:
             return True
         dims = later.outs[0].dims
-        if dims == shape or (
-            along not in dims and (later.base_name in POINTWISE or later.base_name == "view")
-        ):
+        if dims == shape or (along not in dims and later.base_name in _ONE_BY_ONE):
             reached.add(later.name)
     return False

@@ -10,6 +10,7 @@ from __future__ import annotations
 from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_products import few_products
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.short_axes import axis_of_few
 from workbench.problem.components import MOST
 from workbench.problem.few_axes import few_among, reduced_few
 
@@ -32,7 +33,9 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     if node.base_name not in _JOINS or not isinstance(operand, Ref):
         return None
     given = edit.graph, edit.given, edit.cases
-    found = reduced_few(*given).get(node.name) or few_among(*given, MOST).get(node.name)
+    found = reduced_few(*given).get(node.name)
+    if found is None and axis_of_few(edit, node) is None:  # those are another rule's
+        found = few_among(*given, MOST).get(node.name)
     if found is None or not isinstance(found[0][found[1]], int):
         return None
     shape, axis = found

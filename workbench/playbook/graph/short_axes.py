@@ -28,9 +28,24 @@ _PASSED_ON = frozenset(
 
 def short_axis(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """A sum, product, maximum or minimum of up to ``MOST`` computed elements along one axis, written out."""
-    join = _JOINS.get(node.op)
+    operand, axis = node.args[0] if node.args else None, axis_of_few(edit, node)
+    if axis is None or not isinstance(operand, Ref):
+        return None
+    spec, out, join = edit.spec(operand), node.outs[0], _JOINS[node.op]
+    count = spec.dims[axis]
+    assert isinstance(count, int)
+    one = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
+    total, *rest = (edit.add("aten.select.int", (operand, axis, at), one, "element") for at in range(count))
+    for part in rest:
+        total = edit.add(join, (total, part), one, f"{node.name}_of_few")
+    shape: tuple[Arg, ...] = (total, shape_of(out.dims))
+    return node.model_copy(update={"op": "aten.view.default", "args": shape, "kwargs": ()})
+
+
+def axis_of_few(edit: GraphEdit, node: OpNode) -> int | None:
+    """The axis of such a reduction; None where it is another one."""
     operand = node.args[0] if node.args else None
-    if join is None or not isinstance(operand, Ref):
+    if node.op not in _JOINS or not isinstance(operand, Ref):
         return None
     spec, out = edit.spec(operand), node.outs[0]
     axes = reduced_axes(node, len(spec.dims))
@@ -39,15 +54,7 @@ def short_axis(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return None
     if out.dtype in _ROUNDED and node.op in _ROUNDS:
         return None
-    if not _is_computed(edit, operand) or not reduced_again(edit.graph, node, count):
-        return None
-    (axis,) = axes
-    one = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
-    total, *rest = (edit.add("aten.select.int", (operand, axis, at), one, "element") for at in range(count))
-    for part in rest:
-        total = edit.add(join, (total, part), one, f"{node.name}_of_few")
-    shape: tuple[Arg, ...] = (total, shape_of(out.dims))
-    return node.model_copy(update={"op": "aten.view.default", "args": shape, "kwargs": ()})
+    return axes[0] if _is_computed(edit, operand) and reduced_again(edit.graph, node, count) else None
 
 
 def _is_computed(edit: GraphEdit, ref: Ref) -> bool:

@@ -41,10 +41,8 @@ def beyond_ends(name: str, args: Sequence[Any], inexact: Sequence[Tracked]) -> I
 
 def _at_a_turn(angle: Tracked, top: float) -> Tensor:
     """How far the wave's tops and bottoms between the ends are from the value; ``top`` is where one is."""
-    turns, value = (
-        (angle.value.to(torch.float64) - top) / math.pi,
-        torch.cos(angle.value.to(torch.float64) - top),
-    )
+    from_top = angle.value.to(torch.float64) - top
+    turns, value = from_top / math.pi, torch.cos(from_top)
     lowest = torch.ceil(turns - angle.down / math.pi)
     highest = torch.floor(turns + angle.up / math.pi)
     one = torch.where(torch.remainder(lowest, 2) == 0, 1.0, -1.0)

@@ -16,7 +16,7 @@ from itertools import chain
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
 from workbench.numerics.pointwise import POINTWISE
-from workbench.problem.meeting_sizes import Axis, beside_places, dims_of, rows_at_places
+from workbench.problem.meeting_sizes import Axis, dims_of, met_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCTS = ("aten.mm.default", "aten.bmm.default")
@@ -87,15 +87,13 @@ def _agree(pair: _Pair, sizes: Mapping[str, int]) -> bool:
 
 
 def _met(problem: Problem) -> Iterator[_Pair]:
-    """Sizes that an operation takes for equal; a mask's places are counted by data, and say nothing."""
+    """Sizes that an operation takes for equal."""
     dims = dims_of(problem)
-    masks = {spec.name for spec in problem.tensors if spec.dtype == "bool"}
-    masks |= {node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool"}
-    for node in problem.graph.nodes:
-        met = _met_pointwise(node, dims) if node.base_name in POINTWISE else _met_inside(node, dims)
-        if masks.isdisjoint(ref.ref for ref in node.refs):
-            met = chain(met, rows_at_places(node, dims), beside_places(node, dims))
-        yield from (pair for pair in met if pair[0] != pair[1])
+    met = (
+        _met_pointwise(node, dims) if node.base_name in POINTWISE else _met_inside(node, dims)
+        for node in problem.graph.nodes
+    )
+    yield from (pair for pair in chain(met_at_places(problem), *met) if pair[0] != pair[1])
 
 
 def _met_pointwise(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[_Pair]:

@@ -68,3 +68,14 @@ def beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator
             values = rest[0] if rest else None
             if isinstance(values, Ref):
                 yield from zip(dims[index], dims[values], strict=True)
+
+
+def met_at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:
+    """Sizes of what lies at places or is put there, each with the one that it meets; a mask is no place."""
+    dims = dims_of(problem)
+    masks = {spec.name for spec in problem.tensors if spec.dtype == "bool"}
+    masks |= {node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool"}
+    for node in problem.graph.nodes:
+        if masks.isdisjoint(ref.ref for ref in node.refs):
+            yield from rows_at_places(node, dims)
+        yield from beside_places(node, dims)

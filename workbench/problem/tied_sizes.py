@@ -19,9 +19,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from workbench.model import Dim, Problem, size_of
+from workbench.model import Problem, size_of
 from workbench.numerics.pointwise import POINTWISE
-from workbench.problem.meeting_sizes import Axis, beside_places, dims_of, rows_at_places
+from workbench.problem.meeting_sizes import Axis, dims_of, met_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
@@ -53,26 +53,13 @@ def tied_sizes(problem: Problem) -> tuple[Tie, ...]:
     )
 
 
-def _at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:
-    """Sizes of rows that are put at places, each with the one that it meets; a mask is no place."""
-    dims = dims_of(problem)
-    masks = {spec.name for spec in problem.tensors if spec.dtype == "bool"}
-    masks |= {node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool"}
-    for node in problem.graph.nodes:
-        if masks.isdisjoint(ref.ref for ref in node.refs):
-            yield from rows_at_places(node, dims)
-
-
 def _met(problem: Problem) -> Iterator[tuple[str, str]]:
     """Sizes that operations take for equal; of pointwise ones, where one of them is more than a product."""
-    for one, whole in _at_places(problem):
+    for one, whole in met_at_places(problem):
         if isinstance(one, str) and isinstance(whole, str) and one != whole:
             yield one, whole
     dims = dims_of(problem)
     for node in problem.graph.nodes:
-        for one, whole in beside_places(node, dims):
-            if isinstance(one, str) and isinstance(whole, str) and one != whole:
-                yield one, whole
         if node.base_name not in POINTWISE:
             continue
         for own in (dims[ref] for ref in node.refs):

@@ -157,7 +157,7 @@ def test_right_at_any_size(name: str, rows: int, columns: int, beside: int, vect
 def test_everything_is_asked_for_before_the_scan_in_vectors() -> None:
     source = generate(problem_of(rendered, tensors(rendered, 5, 132, 3)), VECTORS["warps"]).kernel.source
     walk = source[source.index("void op(") :]
-    asked, behind = walk.split("warp_scan<Product>")
+    asked, behind = walk.split("lane_scan<Product, 32>")
     assert asked.count("load<VEC>(") == 3 and "load<VEC>(" not in behind
     assert "earlier" in behind and "totals[k - 1]" in behind  # exclusive: of what the column itself has
 

@@ -68,10 +68,10 @@ def _by_shape(problem: Problem, vector: Vector, classes: tuple[ShapeClass, ...])
 
 
 def _note(problem: Problem, program: Program, schedule: Schedule) -> str:
-    steps = with_sums(program, chained(program, program.steps, schedule), schedule, ())
-    if schedule.staged:
-        steps = with_staged(program, steps, schedule.apart, *_cases(problem))
     cases, count = _cases(problem)
+    steps = with_sums(program, chained(program, program.steps, schedule), schedule, cases[:count])
+    if schedule.staged:
+        steps = with_staged(program, steps, schedule.apart, cases, count)
     if schedule.tables:
         steps = with_row_tables(program, steps, cases, count)
     steps = with_kernels(program, steps, schedule, cases[:count])

@@ -63,6 +63,13 @@ class Join:
         return ("shift_up_running",) if self.is_pair else ()
 
     @property
+    def lane_shuffles(self) -> tuple[str, ...]:
+        """Beside those, texts that a scan among lanes of a warp needs."""
+        if self.op in PLACES:
+            return (*self.shuffles, "last_lane_best")
+        return (*self.shuffles, "last_lane_running") if self.is_pair else ()
+
+    @property
     def ctype(self) -> str:
         """Type of a total."""
         plain = CTYPES[self.dtype]

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.analysis.row_totals import buffers_read
 from workbench.playbook.analysis.scan_joins import PLACES, in_rows, is_pair
+from workbench.playbook.analysis.scan_lanes import lanes_of
 from workbench.playbook.analysis.scan_tail import EMPTY, before_name, is_before, is_column, is_one, writes
 from workbench.playbook.analysis.shared_weights import weights_of
 from workbench.playbook.ir.expr import (
@@ -53,13 +54,35 @@ Cases = Sequence[Mapping[str, int]]
 def with_sums(
     program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Cases
 ) -> list[ProgramStep]:
-    """The steps; kernels that only reduce what a scan makes along its rows are that scan's.
+    """The steps; kernels that only reduce what a scan makes along its rows are that scan's, and those that
+    reduce what a scan by lanes reads.
 
     Kernels that sum rows to few results each, weighed alike, walk them once; few at the sizes of ``cases``.
     """
     found = list(steps)
-    if not (schedule.fuse and schedule.row_sums):
+    if not schedule.fuse:
         return found
+    if schedule.row_sums:
+        found = _summed(program, found, cases)
+    for kernel in [step for step in found if isinstance(step, Kernel)]:
+        for scan in [step for step in found if isinstance(step, Scan) and _may_begin(step, schedule, cases)]:
+            if _comes_before(program, found, kernel, scan):
+                found[found.index(scan)] = replace(scan, before=kernel)
+                found.remove(kernel)
+                break
+    return found
+
+
+def _may_begin(scan: Scan, schedule: Schedule, cases: Cases) -> bool:
+    """True for scans whose kernel may walk a row before: those with sums, and those by lanes of a warp."""
+    if scan.before is not None:
+        return False
+    return bool(scan.sums) or (_may_have(scan) and lanes_of(schedule, scan, cases) > 0)
+
+
+def _summed(program: Program, steps: Sequence[ProgramStep], cases: Cases) -> list[ProgramStep]:
+    """The steps, scans with their sums."""
+    found = list(steps)
     for scan in [step for step in steps if isinstance(step, Scan) and _may_have(step)]:
         grown = scan
         for kernel in [step for step in found if isinstance(step, Kernel)]:
@@ -72,15 +95,7 @@ def with_sums(
             read = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
             grown = replace(grown, kept=scan.buffer in read)
             found[found.index(scan)] = as_exclusive(program.pool, grown)
-    found = [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
-    for kernel in [step for step in found if isinstance(step, Kernel)]:
-        able = [step for step in found if isinstance(step, Scan) and step.sums and step.before is None]
-        for summed in able:
-            if _comes_before(program, found, kernel, summed):
-                found[found.index(summed)] = replace(summed, before=kernel)
-                found.remove(kernel)
-                break
-    return found
+    return [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
 
 
 def _comes_before(program: Program, steps: Sequence[ProgramStep], kernel: Kernel, scan: Scan) -> bool:

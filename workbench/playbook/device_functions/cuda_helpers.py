@@ -473,6 +473,9 @@ _NEEDS: Mapping[str, tuple[str, ...]] = {
     "lastmin": ("best",),
     "running_logsum": ("running", "exp_below"),
     "logsum_of_values": ("running_logsum",),
+    "lane_scan": ("last_lane",),
+    "last_lane_best": ("last_lane", "best"),
+    "last_lane_running": ("last_lane", "running"),
     "shift_up_best": ("shift_up", "best"),
     "shift_up_running": ("shift_up", "running"),
     "pieces_before": ("stacked_scan",),
@@ -520,7 +523,7 @@ def helper_texts(wanted: Iterable[str]) -> list[str]:
         shuffle = "__shfl_xor_sync(0xffffffff, value, offset)"
         texts["warp_reduce"] = _TEXTS["warp_reduce"].replace("exchange(value, offset)", shuffle)
     if "shift_up" in needed:
-        for name in ("block_scan", "block_scan_parts", "stacked_scan"):
+        for name in ("lane_scan", "block_scan", "block_scan_parts", "stacked_scan"):
             texts[name] = _TEXTS[name].replace("__shfl_up_sync(0xffffffff, value,", "shift_up(value,")
     texts.update(CLUSTERS)
     return [text.strip("\n") for name, text in texts.items() if name in needed]

@@ -26,20 +26,39 @@ __device__ Running shift_up(Running value, int offset) {
     return {shift_up(value.top, offset), shift_up(value.sum, offset)};
 }
 """,
-    "warp_scan": """
-// What comes before each lane of a warp: a scan by shuffles. `carry` is joined in front and becomes the total
-// of everything so far.
-template <typename Op, typename T>
-__device__ T warp_scan(T value, T& carry) {
-    const int lane = threadIdx.x % 32;
+    "last_lane": """
+// What the last lane of a group of LANES has, for all of them.
+template <int LANES, typename T>
+__device__ T last_lane(T value) {
+    return __shfl_sync(0xffffffff, value, LANES - 1, LANES);
+}
+""",
+    "last_lane_best": """
+template <int LANES, typename T>
+__device__ Best<T> last_lane(Best<T> best) {
+    return {last_lane<LANES>(best.value), last_lane<LANES>(best.column)};
+}
+""",
+    "last_lane_running": """
+template <int LANES>
+__device__ Running last_lane(Running value) {
+    return {last_lane<LANES>(value.top), last_lane<LANES>(value.sum)};
+}
+""",
+    "lane_scan": """
+// What comes before each lane of a group of LANES, a warp or a part of one: a scan by shuffles. `carry` is
+// joined in front and becomes the total of everything so far.
+template <typename Op, int LANES, typename T>
+__device__ T lane_scan(T value, T& carry) {
+    const int lane = threadIdx.x % LANES;
 #pragma unroll
-    for (int offset = 1; offset < 32; offset *= 2) {
+    for (int offset = 1; offset < LANES; offset *= 2) {
         const T left = __shfl_up_sync(0xffffffff, value, offset);
         value = lane >= offset ? Op::join(left, value) : value;
     }
     const T left = __shfl_up_sync(0xffffffff, value, 1);
     const T before = lane > 0 ? Op::join(carry, left) : carry;
-    carry = Op::join(carry, __shfl_sync(0xffffffff, value, 31));
+    carry = Op::join(carry, last_lane<LANES>(value));
     return before;
 }
 """,

@@ -29,6 +29,7 @@ from workbench.playbook.analysis.row_tables import with_row_tables
 from workbench.playbook.analysis.row_totals import with_tails
 from workbench.playbook.analysis.scan_chains import chained, read_by
 from workbench.playbook.analysis.scan_joins import in_rows
+from workbench.playbook.analysis.scan_lanes import lanes_of
 from workbench.playbook.analysis.scan_sums import with_sums
 from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import tiled_loads, turn_of
@@ -147,7 +148,7 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return library_time(asked, step)
-        case Scan() if step.sums:
+        case Scan() if step.sums or step.before is not None:
             return scan_rows_time(asked, step)
         case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
             return stacked_time(asked, step)
@@ -286,8 +287,33 @@ def _each_alone(asked: Asked, load: Load, width: int) -> bool:
     return not run.is_one and not load.lookups and asked.at(run) % width != 0
 
 
+def _by_lanes(asked: Asked, scan: Scan, lanes: int) -> Estimate:
+    """Lanes of a warp have a row, and the warp as many rows as there is room for."""
+    loads, rows, columns = read_by(scan), asked.at(scan.rows), asked.at(scan.columns)
+    stored = rows * columns * sum(DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written)
+    warps, width = math.ceil(rows * lanes / _LANES), asked.width(scan.columns)
+    tiles = math.ceil(columns / lanes / width)
+    taken = scanned(scan.op, scan.value.dtype, asked.schedule.fast_math)
+    cost = instructions_of(scan.values, asked.schedule.fast_math) + taken.value + reach.A_REQUEST * 2 / width
+    cost += taken.join * (math.log2(lanes) + 2) / width if lanes > 1 else 0.0
+    kind = "logsumexp" if scan.op == "logsumexp" else "sum"
+    walk = Walk(
+        fresh_bytes=sum(asked.read(load) for load in loads) / warps,
+        stored_bytes=stored / warps,
+        instructions=cost * tiles * width * _LANES,
+        chain_cycles=taken.cycles * tiles * width,
+        trips=float(tiles),
+        join_ns=tiles * join_ns(kind, lanes, asked.schedule.tree),
+    )
+    threads = asked.schedule.threads
+    beside = resident(asked.target, asked.schedule, threads) * threads // _LANES
+    return launched(asked, Work(warps, _LANES, beside, (walk,), 0.0, 0.0, FLAT_NS))
+
+
 def _scan(asked: Asked, scan: Scan) -> Estimate:
     """A block or a thread walks along each row: few rows leave most of the card idle."""
+    if in_rows(scan) and (few := lanes_of(asked.schedule, scan, asked.declared)):
+        return _by_lanes(asked, scan, few)
     loads = read_by(scan)
     rows, columns = asked.at(scan.rows), asked.at(scan.columns)
     sizes = [DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written]

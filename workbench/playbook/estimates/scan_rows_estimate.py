@@ -15,6 +15,7 @@ from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.lifetime import BLOCK_NS, FLAT_NS, Walk, Work
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
+from workbench.playbook.analysis.scan_lanes import WARP, lanes_of
 from workbench.playbook.analysis.scan_sums import Summed, sums_of
 from workbench.playbook.analysis.scan_tail import is_before, is_total
 from workbench.playbook.estimates.launch_estimate import launched
@@ -22,7 +23,6 @@ from workbench.playbook.ir.expr import Expr, Load, loads_below, walk
 from workbench.playbook.ir.program import Scan
 from workbench.playbook.schedules.residency import resident
 
-_LANES = 32
 _JOINS = 7.0
 """Of a lane's total in a scan: five within its warp, what comes before, and the carry."""
 
@@ -31,11 +31,17 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     """Time of a scan that takes its reductions along."""
     schedule, summed = asked.schedule, sums_of(asked.program.pool, scan)
     rows, columns, width = asked.at(scan.rows), asked.at(scan.columns), asked.width(scan.columns)
-    lanes = _LANES if schedule.row_sums == "warp" else schedule.threads
+    lanes, beside_in_warp = schedule.threads, 1
+    by_warp = not (scan.sums and schedule.row_sums == "block")
+    if by_warp:
+        lanes = lanes_of(schedule, scan, asked.declared) or WARP
+        beside_in_warp = WARP // lanes
+    teams = math.ceil(rows / beside_in_warp)
     roots = [scan.value, *(store.value for store in scan.tail)]
     roots += [part for one in summed for part in one.parts.shared.values()]
     tiles = math.ceil(columns / lanes / width)
-    first, seen = _first_walks(asked, scan, lanes, tiles * lanes * width)
+    covered = tiles * lanes * width * beside_in_warp
+    first, seen = _first_walks(asked, scan, lanes, (teams, covered))
     loads = _loads(scan, roots, summed)
     near = _read(asked, [one for one in loads if asked.is_recent(one) and one.buffer not in seen])
     fresh = _read(asked, [one for one in loads if not asked.is_recent(one) and one.buffer not in seen])
@@ -45,35 +51,40 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     stored = float(rows * columns * sum(along)) + asked.stored(scan.sums)
     cost = instructions_of(roots, schedule.fast_math)
     if scan.op:
-        cost += scanned(scan.op, scan.value.dtype, schedule.fast_math).value + _JOINS / width
+        joins = _JOINS if beside_in_warp == 1 else math.log2(lanes) + 2.0
+        cost += scanned(scan.op, scan.value.dtype, schedule.fast_math).value + joins / width
     cost += reach.A_REQUEST * (len(loads) + len(along)) / width + sum(_entered(asked, one) for one in summed)
     joined = join_ns("sum", lanes, schedule.tree)
     results = sum(asked.at(one.beside) for one in summed)
     walk_along = Walk(
-        fresh_bytes=fresh / rows,
-        stored_bytes=stored / rows,
-        again_bytes=again / rows,
-        near_bytes=near / rows,
-        instructions=cost * tiles * lanes * width,
+        fresh_bytes=fresh / teams,
+        stored_bytes=stored / teams,
+        again_bytes=again / teams,
+        near_bytes=near / teams,
+        instructions=cost * covered,
         trips=float(tiles),
         join_ns=(tiles * bool(scan.op) + results) * joined,
     )
     held = width * (2.0 + len(loads)) + results * (1.0 + width * any(one.parts.own for one in summed))
-    beside = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // lanes
-    place_ns = FLAT_NS if lanes == _LANES else BLOCK_NS
+    threads = WARP if by_warp else lanes
+    beside = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // threads
+    place_ns = FLAT_NS if by_warp else BLOCK_NS
     left = float(asked.target.shared_bytes_per_sm)
     walks = (*first, walk_along)
-    found = launched(asked, Work(rows, lanes, beside, walks, again / rows, left, place_ns))
-    if lanes != _LANES:
+    found = launched(asked, Work(teams, threads, beside, walks, again / teams, left, place_ns))
+    if not by_warp:
         return found
     return replace(found, us=lifetime.until_last_warp(found.us, schedule.threads))
 
 
-def _first_walks(asked: Asked, scan: Scan, lanes: int, covered: int) -> tuple[list[Walk], frozenset[str]]:
-    """The walks before the last, over so many columns with those that lanes go beyond; what they read."""
+def _first_walks(
+    asked: Asked, scan: Scan, lanes: int, work: tuple[int, int]
+) -> tuple[list[Walk], frozenset[str]]:
+    """The walks before the last, by so many teams, each over so many columns with those that lanes go beyond;
+    and what they read."""
     if scan.before is None:
         return [], frozenset()
-    space, rows = RowSpace(asked.program.pool, scan.before), asked.at(scan.rows)
+    space, (teams, covered) = RowSpace(asked.program.pool, scan.before), work
     width, fast = asked.width(scan.columns), asked.schedule.fast_math
     walks, seen = list[Walk](), set[str]()
     for step in passes_of(space, scan.before, asked.schedule.single_pass):
@@ -85,7 +96,7 @@ def _first_walks(asked: Asked, scan: Scan, lanes: int, covered: int) -> tuple[li
         cost += sum(accumulated(one.kind, width)[0] for one in step.accumulators)
         joins = sum(join_ns(one.kind, lanes, asked.schedule.tree) for one in step.accumulators)
         walk_first = Walk(
-            fresh / rows, 0.0, again / rows, instructions=cost * covered, trips=1.0, join_ns=joins
+            fresh / teams, 0.0, again / teams, instructions=cost * covered, trips=1.0, join_ns=joins
         )
         walks.append(walk_first)
     return walks, frozenset(seen)

@@ -293,6 +293,11 @@ class Site:
     partials: dict[str, Buffer] = field(default_factory=dict)
     """Buffers of partial results, which only the schedule knows of."""
 
+    @property
+    def declared_sizes(self) -> Cases:
+        """Those sizes; all of them where none is declared."""
+        return self.cases[: self.declared] or self.cases
+
     def buffer(self, name: str) -> Buffer:
         return self.partials.get(name) or self.program.buffers[name]
 

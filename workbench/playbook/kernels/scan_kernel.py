@@ -1,8 +1,9 @@
-"""Kernels of running totals: a block scans a row tile by tile, or every thread scans a row of its own.
+"""Kernels of running totals: a block or some lanes scan a row tile by tile, or every thread one of its own.
 
-Owns their text. A block where a row's columns lie next to each other, so that its threads read
-neighbours; a thread a row where the rows do. Never decides what is a scan: that is scans.py. Several
-blocks a row are lookback_kernel.py's, blocks that have rows side by side stacked_kernel.py's.
+Owns their text. A block, or lanes of a warp where rows are short, where a row's columns lie next to each
+other, so that threads read neighbours; a thread a row where the rows do. Never decides what is a scan: that
+is scans.py. Several blocks a row are lookback_kernel.py's, blocks that have rows side by side
+stacked_kernel.py's.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from workbench.playbook.analysis.scan_joins import PLACES, Join, in_rows
+from workbench.playbook.analysis.scan_lanes import lanes_of
 from workbench.playbook.analysis.scan_tail import is_before, is_total
 from workbench.playbook.ir.expr import Expr, Index, Load, unguarded, walk
 from workbench.playbook.ir.program import Kernel, Scan, Store
 from workbench.playbook.ir.views import View, split
 from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
+from workbench.playbook.kernels.team import TeamText
 from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.indexing import index_text, is_unit
 from workbench.playbook.text.scope import Scope, statement
@@ -34,6 +37,7 @@ _OWN = (
     "tiles",
     "ticket",
     "part",
+    "lane",
 )
 """Names of the kernel's own, which no parameter may have."""
 
@@ -45,9 +49,9 @@ def scan_kernel(site: Site, scan: Scan, name: str) -> KernelText:
     if not in_rows(scan):
         return ScanKernel(site, scan, vector=False).by_threads(name)
     vector = site.schedule.width > 1
-    text = ScanKernel(site, scan, vector).by_blocks(name)
+    text = ScanKernel(site, scan, vector).in_tiles(name)
     possible = text.width is None or text.width.is_possible
-    return text if possible else ScanKernel(site, scan, vector=False).by_blocks(name)
+    return text if possible else ScanKernel(site, scan, vector=False).in_tiles(name)
 
 
 class ScanKernel:
@@ -115,28 +119,53 @@ class ScanKernel:
         code = self.join.result("total").code if plain else scope.text(store.value).code
         return self.frame.stored(store.buffer, code)
 
-    # -------------------------------------------------------------------------------- a block a row
+    # -------------------------------------------------------------------------------- a row in tiles
 
-    def by_blocks(self, name: str) -> KernelText:
-        """A block a row: each thread scans a few columns, the block their totals."""
-        self.need_block_scan()
-        tile = "THREADS * VEC" if self.frame.vector else "THREADS"
-        at = "begin + threadIdx.x" + (" * VEC" if self.frame.vector else "")
+    def in_tiles(self, name: str) -> KernelText:
+        """A block a row, or a few lanes: each thread scans a few columns, they all their totals."""
+        lanes = lanes_of(self.site.schedule, self.scan, self.site.declared_sizes)
+        team = TeamText("warp" if lanes else "block", self.site.schedule.threads, lanes_of_warp=lanes or 32)
+        by_vectors = " * VEC" if self.frame.vector else ""
         loop = [
-            f"const int col = {self.turned(at)};",
+            f"const int col = {self.turned(f'begin + {team.lane}{by_vectors}')};",
             *([f"{self.kept_type} {self.totals}[{self.width}];"] if self.keeps_own else []),
             f"{self.ctype} total = {self.start};",
             *block(f"if ({self.inside})", self.own_totals()),
-            f"const {self.ctype} before = block_scan<{self.join.struct}>(total, {self.start}, carry);",
+            f"const {self.ctype} before = {self.scanned_by(lanes)};",
             *block(f"if ({self.inside})", self.left()),
         ]
         body = [
-            "// One block scans a row, tile by tile; carry is the total of the tiles before.",
-            *([] if self.scan.rows.is_one else ["const int row = blockIdx.x;"]),
+            *team.prologue,
+            *self._whose_row(team),
             f"{self.ctype} carry = {self.start};",
-            *block(f"for (int begin = 0; begin < {self.columns}; begin += {tile})", loop),
+            *block(f"for (int begin = 0; begin < {self.columns}; begin += {team.lanes}{by_vectors})", loop),
         ]
-        return self.frame.finish(name, body, self.site.size(self.scan.rows))
+        rows, each = self.site.size(self.scan.rows), team.rows_per_block
+        return self.frame.finish(name, body, rows if each == 1 else f"cdiv({rows}, {each})")
+
+    def scanned_by(self, lanes: int) -> str:
+        """What comes before a thread's own columns."""
+        if not lanes:
+            self.need_block_scan()
+            return f"block_scan<{self.join.struct}>(total, {self.start}, carry)"
+        self.frame.helpers.update(["lane_scan", *self.join.lane_shuffles, *self.join.helpers])
+        return f"lane_scan<{self.join.struct}, {lanes}>(total, carry)"
+
+    def _whose_row(self, team: TeamText) -> list[str]:
+        if team.kind == "block":
+            comment = "// One block scans a row, tile by tile; carry is the total of the tiles before."
+            return [comment, *([] if self.scan.rows.is_one else [f"const int row = {team.first_row};"])]
+        lanes, rows = team.lanes_of_warp, 32 // team.lanes_of_warp
+        who = (
+            "A thread scans a row of its own"
+            if lanes == 1
+            else f"{lanes} lanes scan a row, {rows} rows a warp"
+        )
+        return [
+            f"// {'A warp scans a row' if lanes == 32 else who}: no barrier, however many rows a block has.",
+            f"const int row = {team.first_row};",
+            *block(f"if (row >= {self.rows})", ["return;"]),
+        ]
 
     def need_block_scan(self) -> None:
         """Ask for the helper functions of a block."""

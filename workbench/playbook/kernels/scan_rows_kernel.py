@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.row_passes import Accumulator
+from workbench.playbook.analysis.scan_lanes import lanes_of
 from workbench.playbook.analysis.scan_sums import Summed, axes_of, beside_row, sums_of
 from workbench.playbook.analysis.scan_tail import is_before, is_total
 from workbench.playbook.ir.expr import Apply, Expr, Index, Load, Reduction, loads_below, unguarded
@@ -22,6 +23,7 @@ from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, bloc
 from workbench.playbook.kernels.row_kernel import RowKernel
 from workbench.playbook.kernels.scan_kernel import ScanKernel
 from workbench.playbook.kernels.team import TeamText
+from workbench.playbook.schedules.schedule import Team
 from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.indexing import index_text, is_unit
 from workbench.playbook.text.scope import Scope, statement, stem_of
@@ -55,8 +57,9 @@ class ScanRowsKernel(ScanKernel):
             taken.new(word)
         if vector:
             self.frame.divisors.add(scan.columns)
-        by_warp = site.schedule.row_sums == "warp"
-        self.team = TeamText("warp" if by_warp else "block", site.schedule.threads)
+        lanes = lanes_of(site.schedule, scan, site.declared_sizes) or 32
+        kind = "block" if scan.sums and site.schedule.row_sums == "block" else "warp"
+        self.team = TeamText(kind, site.schedule.threads, lanes_of_warp=lanes)
         self.before_rows = _FirstWalks(self, scan.before) if scan.before is not None else None
         self.summed = sums_of(site.program.pool, scan)
         given = [*(store.value for store in scan.tail)]
@@ -74,7 +77,6 @@ class ScanRowsKernel(ScanKernel):
 
     def text(self, name: str) -> KernelText:
         """The whole kernel."""
-        lanes = "THREADS" if self.team.kind == "block" else "32"
         first = self.before_rows.lines() if self.before_rows is not None else []
         used = [store.value for store in self.scan.tail]
         used += [part for one in self.summed for part in one.parts.shared.values()]
@@ -93,7 +95,7 @@ class ScanRowsKernel(ScanKernel):
             *first,
             *([f"{self.ctype} carry = {self.start};"] if self.scan.op else []),
             *self._begun(),
-            *block(f"for (int begin = 0; begin < {self.columns}; begin += {lanes} * VEC)", loop),
+            *block(f"for (int begin = 0; begin < {self.columns}; begin += {self.team.lanes} * VEC)", loop),
             *self._joined_sums(),
             *self._sum_stores(),
         ]
@@ -184,18 +186,14 @@ class ScanRowsKernel(ScanKernel):
 
     def _totals(self) -> list[str]:
         """The totals of a thread's own columns, and what comes before them."""
-        by_block = self.team.kind == "block"
-        scanning, given = (
-            ("block_scan", f"total, {self.start}, carry") if by_block else ("warp_scan", "total, carry")
-        )
-        self.frame.helpers.update([scanning, *self.join.helpers])
+        before = self.scanned_by(0 if self.team.kind == "block" else self.team.lanes_of_warp)
         scope = self._at_hand([self.scan.value])
         value = self.join.taken("total", scope.text(self.scan.value), "col")
         return [
             f"{self.ctype} {self.totals}[VEC], total = {self.start};",
             "#pragma unroll",
             *block(_EACH, [*scope.lines, f"{self.totals}[k] = total = {value};"]),
-            f"const {self.ctype} before = {scanning}<{self.join.struct}>({given});",
+            f"const {self.ctype} before = {before};",
         ]
 
     def _used(self, roots: Sequence[Expr]) -> list[str]:
@@ -369,8 +367,9 @@ class _FirstWalks(RowKernel):
     def __init__(self, outer: ScanRowsKernel, kernel: Kernel) -> None:
         plain = replace(outer.site.schedule, cache="reread", persistent=False, prefetch=False, early=False)
         plain = replace(plain, stream=False)  # the last walk reads it again
-        by_warp = outer.team.kind == "warp"
-        schedule = replace(plain, team="warp" if by_warp else "block", lanes=32, fit=False, team_fit=False)
+        team: Team = "warp" if outer.team.kind == "warp" else "block"
+        lanes = outer.team.lanes_of_warp
+        schedule = replace(plain, team=team, lanes=lanes, fit=False, team_fit=False)
         super().__init__(replace(outer.site, schedule=schedule), kernel, "", vector=outer.frame.vector)
         self.outer = outer
         outer.frame.need_operations([store.value for store in kernel.stores])

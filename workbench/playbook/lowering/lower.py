@@ -255,7 +255,7 @@ class Lowering:
                 if stuck is None:
                     self._ask(Store(buffer, expr, where, ONE, product(value.shape), "flat"))
                     return
-                expr = self._lifted(expr, stuck)
+                expr = self.lifted(expr, stuck)
                 continue
             space, columns = best
             placed = self.pool.through(expr, space.place)
@@ -270,7 +270,7 @@ class Lowering:
                 level = "row" if all(space.is_row) else "full"
                 self._ask(Store(buffer, placed, space.place(where), space.rows, columns, level))
                 return
-            expr = self.pool.through(self._lifted(placed, stuck), space.put_back)
+            expr = self.pool.through(self.lifted(placed, stuck), space.put_back)
 
     def _shorter(self, expr: Expr, buffer: str) -> Expr:
         """With error functions that may be approximated, where what they come to is stored in 16 bits."""
@@ -300,9 +300,9 @@ class Lowering:
             stuck = self._first_reduction(expr, partial(_misfit, space, columns))
             if stuck is None:
                 return expr
-            expr = self._lifted(expr, stuck)
+            expr = self.lifted(expr, stuck)
 
-    def _lifted(self, expr: Expr, stuck: Reduction) -> Expr:
+    def lifted(self, expr: Expr, stuck: Reduction) -> Expr:
         """``expr`` with the reduction, and what is computed from it row by row, read from memory."""
         placement = placement_of(stuck)
         if placement is None:

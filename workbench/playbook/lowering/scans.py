@@ -6,6 +6,7 @@ who computes a row.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode, Ref
@@ -102,10 +103,21 @@ def _flipped(lowering: Lowering, value: Value, axis: int) -> Value:
     return lowering.through(value, flipped(value.shape, axis), value.shape)
 
 
+def _without_reductions(lowering: Lowering, value: Value) -> Value:
+    """The same, reading from memory what reductions come to.
+
+    A softmax that is scanned has a maximum and a sum a row: to read its input again and those is less than to
+    write it, and read it.
+    """
+    expr = value.expr
+    while reduction := next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction)), None):
+        expr = lowering.lifted(expr, reduction)
+    return replace(value, expr=expr)
+
+
 def _body(lowering: Lowering, value: Value, order: list[int], dtype: DType) -> Expr:
-    """The scanned values with the scanned axis last; what is reduced on the way is written out first."""
+    """The scanned values with the scanned axis last; what is reduced on the way is read, a value a row."""
     shape: tuple[Size, ...] = tuple(value.shape[i] for i in order)
-    if any(isinstance(leaf, Reduction) for leaf in leaves(value.expr)):
-        value = lowering.loaded(lowering.write(value, "scanned"))
+    value = _without_reductions(lowering, value)
     moved = lowering.through(value, lambda view: permuted(view, value.shape, order), shape)
     return lowering.cast(moved.expr, dtype)

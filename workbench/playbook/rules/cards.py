@@ -71,6 +71,7 @@ RISKS: Mapping[str, str] = {
     "backwards": "None, where the data does not fit L2 twice; else nothing is gained.",
     "columns_by": "Shared memory and barriers, where a thread a column needs neither.",
     "look_back": "The last bit of a float total may differ from run to run; tiles wait for one another.",
+    "scan_lanes": "Few lanes walk long rows in many steps; many are idle on short ones.",
     "scan_by": "What pieces tell serves one launch at a time: two streams wait for each other. "
     "Where totals run along little, threads are left without work.",
     "turned_tile": "A barrier a tile; the last tiles of a row or column are partly empty.",

@@ -97,6 +97,7 @@ _WEIGHT = (
     "row_totals",
     "launches",
     "look_back",
+    "scan_lanes",
     "scan_by",
     "scatter_by",
     "single_pass",

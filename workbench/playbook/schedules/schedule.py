@@ -77,6 +77,8 @@ class Schedule:
     """Few long rows are scanned by many blocks a row."""
     parts: int = 4
     """Vectors that a thread has of a tile then."""
+    scan_lanes: str = "fit"
+    """Lanes that scan a row of neighbours, a ``block``, or as many as fit the row."""
     scan_by: ScanBy = "thread"
     """Who scans rows that lie side by side: a thread each, a block for a bundle of them, or one for each
     piece of a bundle."""
@@ -370,6 +372,7 @@ def schedule_of(vector: Vector) -> Schedule:
         tree=values.get("block_reduction", "shuffle") == "tree",
         look_back=on("look_back", "off"),
         parts=int(values.get("scan_tile", "4")),
+        scan_lanes=values.get("scan_lanes", "fit"),
         scan_by=scan_by,
         chains=values.get("chains") == "many",
         reciprocal=on("reciprocal", "off"),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from workbench.model import H100
 from workbench.playbook.analysis.scan_joins import in_rows
+from workbench.playbook.analysis.scan_lanes import lanes_offered
 from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
@@ -87,6 +88,15 @@ def _able_to_stage(traits: Traits, settings: Settings) -> int:
 def _here(traits: Traits, settings: Settings) -> int:
     """Kernels that are one with another, which sees what they make through windows; and those others."""
     return 2 * traits.windowed if settings.get("window_parts") == "shared" else 0
+
+
+def scan_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where rows of running totals are short enough for a warp at every declared shape."""
+    lengths = [
+        scan.columns.at(case) for scan in traits.scans if in_rows(scan) for case in traits.declared_cases
+    ]
+    lanes = lanes_offered(lengths)
+    return ("fit", "block", *lanes) if lanes else ()
 
 
 def scan_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -173,9 +183,9 @@ def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
 
 def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
-    if settings.get("row_sums", "apart") != "apart" and any(
-        scan.before is not None and len(scan.before.stores) > 1 for scan in traits.summed
-    ):
+    scans = traits.summed if settings.get("row_sums", "apart") != "apart" else ()
+    scans += traits.begun if settings.get("scan_lanes", "fit") != "block" else ()
+    if any(scan.before is not None and len(scan.before.stores) > 1 for scan in scans):
         return ("off", "on")
     saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
     if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):

@@ -6,6 +6,7 @@ instructions and registers only; table.py is all of them.
 
 from __future__ import annotations
 
+from workbench.playbook.analysis.scan_lanes import LANES
 from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.convolving import CONVOLVING
 from workbench.playbook.techniques.multiplying import MULTIPLYING
@@ -70,6 +71,25 @@ STRUCTURE = (
     ),
     *CONVOLVING,
     *MULTIPLYING,
+    Technique(
+        name="scan_lanes",
+        title="lanes that scan a short row",
+        values=("fit", "block", *LANES),
+        offers=offers.scan_lanes,
+        structural=True,
+        bottleneck="latency",
+        look_for="threads without a column of their own; barriers a byte",
+        teaches=(
+            "Running totals are often of few elements: the ten marks of a picture, the eight bins of a "
+            "spline, 64 samples of a ray. A block of 256 threads for such a row has one column for eight of "
+            "them, and waits at two barriers until nothing has been joined with nothing. Here a row has as "
+            "many lanes of a warp as it has vectors. They scan by shuffles, without shared memory and "
+            "without a barrier, and a warp has several rows. With one lane a row there is nothing to join at "
+            "all: a thread adds up its own row, vector by vector. Neighbours then read places as far apart "
+            "as a row is long, so that this pays as long as a row is no longer than a sector or two of 32 "
+            "bytes."
+        ),
+    ),
     *WEIGHING,
     *STEPPING,
     Technique(

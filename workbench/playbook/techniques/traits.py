@@ -65,7 +65,7 @@ BLOCKS = (64, 128, 256, 512, 1024)
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow", "erf_of_16_bits"])
 
 
-LAID_OUT_BY = ("pair_tile", "convolution", "row_sums", "shared_weights", "row_tables")
+LAID_OUT_BY = ("pair_tile", "convolution", "scan_lanes", "row_sums", "shared_weights", "row_tables")
 """Techniques that leave some rows to no other: see ``Traits.besides``."""
 
 
@@ -89,6 +89,8 @@ class RowTraits:
     """Its results are pairs of rows, among ``Traits.pairs``."""
     summed: bool = False
     """It reduces running totals, among ``Traits.summed``."""
+    scanned: bool = False
+    """It reduces what lanes of a warp scan, in the walk before that of ``Traits.begun``."""
     weighed: bool = False
     """Its neighbouring rows share weights, among ``Traits.weighed``."""
     tabled: bool = False
@@ -159,6 +161,8 @@ class Traits(Outline):
     """The same of matrices of some size."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
+    begun: tuple[Scan, ...]
+    """Scans by lanes of a warp, with the reductions that come before."""
     summed: tuple[Scan, ...]
     """Scans, with those reductions of their totals that they can take along."""
     weighed: tuple[SharedWeights, ...]
@@ -191,14 +195,16 @@ class Traits(Outline):
         """What is left for others to decide: some kernels have their rows laid out by what is decided."""
         paired = settings.get("pair_tile", "off") != "off"
         summed = settings.get("row_sums", "apart") != "apart"
+        scanned = settings.get("scan_lanes", "fit") != "block"
         weighed = settings.get("shared_weights", "off") != "off"
         tabled = settings.get("row_tables", "off") != "off"
         convolved = settings.get("convolution") == "patches"
-        if not (paired or summed or weighed or tabled or convolved):
+        if not (paired or summed or scanned or weighed or tabled or convolved):
             return self
         gone = [
             (paired and row.paired)
             or (summed and row.summed)
+            or (scanned and row.scanned)
             or (weighed and row.weighed)
             or (tabled and row.tabled)
             or (convolved and row.convolved)
@@ -284,6 +290,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     products = _products(program, problem.contract, declared)
     convolved = behind_patches(program, declared) if problem.contract != "tf32" else set[int]()
     summed = with_sums(program, chained(program, program.steps, summing), summing, declared)
+    scanned = with_sums(program, chained(program, program.steps, Schedule()), Schedule(), declared)
     return Traits(
         kernels=len(every),
         naive_kernels=outline.naive_kernels,
@@ -314,6 +321,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
                 row_traits(program, k),
                 paired=id(k) in pairs,
                 summed=not any(k is step for step in summed),
+                scanned=not any(k is step for step in scanned),
                 weighed=weights_of(program.pool, k) is not None,
                 tabled=id(k) in tabled,
                 convolved=id(k) in convolved,
@@ -326,6 +334,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         in_place=in_place_of(convolutions, products, declared),
         products=products,
         pairs=tuple(pairs.values()),
+        begun=tuple(step for step in scanned if isinstance(step, Scan) and step.before is not None),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, every),

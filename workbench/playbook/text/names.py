@@ -37,7 +37,7 @@ _CPP = frozenset(
     load_rows store_rows store_rows_once FEW WIDE byte_of
     block_reduce_both load_row SIDE PIECES DOWN ABREAST BEFORE SEEN stacked_scan InWords tell_totals join_told
     place_in pieces_before forget_pieces PACKS load_word word_of parts_of add_at put_at add_all arrive_at
-    wait_for pass_by largest_at smallest_at warp_scan store_tile store_tile_once store_padded
+    wait_for pass_by largest_at smallest_at lane_scan last_lane store_tile store_tile_once store_padded
     store_padded_once ROWS_HERE FIT split_in_two multiply_add products_begin products_end products_done
     right_at side_by_side show_to_tensor_cores copy_or_zero summed_alone BLOCK TALL TERMS STAGES JOINED
     NEEDED IN_THREES IN_FOURS OF_ALL ROUND FURTHER KINDS PLACES TILES TILES_DOWN TILES_ACROSS TOGETHER

@@ -16,7 +16,7 @@ WARP = 32
 LANES = ("32", "16", "8", "4", "2", "1")
 """Lanes of a warp that may have a row."""
 _MOST_OF_A_LANE = 32
-"""Columns of a lane, beyond which a row is a block's where it is left open; twice as many may be asked for."""
+"""Columns of a lane, beyond which a row is a block's if that is left open; twice as many may be asked for."""
 _FEW_COLUMNS, _FULL = 256, 2048
 """Rows of more columns are a warp's only if there are enough of them to fill a card with warps."""
 

@@ -372,7 +372,7 @@ class _FirstWalks(RowKernel):
         schedule = replace(plain, team=team, lanes=lanes, fit=False, team_fit=False)
         super().__init__(replace(outer.site, schedule=schedule), kernel, "", vector=outer.frame.vector)
         self.outer = outer
-        outer.frame.need_operations([store.value for store in kernel.stores])
+        outer.frame.need_operations([store.value for store in self.kernel.stores])
         self.frame = self.rows_frame(outer.frame)
 
     def rows_frame(self, frame: Frame) -> Frame:

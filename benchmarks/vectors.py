@@ -2,8 +2,9 @@
 
 Usage on a machine with an NVIDIA GPU: ``python benchmarks/vectors.py instance_norm --only 128x256x14x14
 "threads_per_row=warp vector_width=4" "threads_per_row=warp vector_width=4 persistent_grid=on"``; a line a
-vector, with its quick times against eager. Needs no receipts: nothing is reported from here. Instead of an
-op, a problem that kernelbench.py has opened (``OUT/opened/level3_9.json``).
+vector, with its quick times against eager. ``$WORKBENCH_RECEIPTS`` names the folder for a receipt of the
+same, ``vectors-NAME.json``. Instead of an op, a problem that kernelbench.py has opened
+(``OUT/opened/level3_9.json``).
 ``--steps`` adds what each step of a plan takes beside what the model of time had expected of it;
 ``--profile`` adds what Nsight Compute counts of each, launch by launch (6 s each); a vector given twice is
 compiled once and loaded twice, which shows what a time owes to where its code lies.
@@ -13,6 +14,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,14 +70,15 @@ def _prepares(name: str) -> bool:
 
 async def timed(problem: Problem, vectors: list[Vector], closer: bool, steps: bool) -> int:
     """Judge and time every vector's kernel, one line each; how many are not right."""
-    wrong = 0
+    rows: list[dict[str, object]] = []
     device = gpu.open_device(timing=True, hazards=False, baselines=("eager",))
     print(f"{problem.name}: {', '.join(case.label for case in problem.cases)}", flush=True)
     for vector in vectors:
         kernel = generate(problem, vector).kernel
         judged = await device.evaluate(problem, kernel, lambda stage: None)
         times = " ".join(f"{time.time_us:8.2f}" for time in judged.times)
-        wrong += not isinstance(judged.outcome, Passed)
+        found = {time.case: time.time_us for time in judged.times}
+        rows.append({"vector": list(vector), "kind": judged.outcome.kind, "us": found})
         told = times if isinstance(judged.outcome, Passed) else judged.outcome.model_dump_json()[:200]
         print(f"  {told}  {' '.join(f'{name}={value}' for name, value in vector)}", flush=True)
         if steps and isinstance(judged.outcome, Passed):
@@ -84,8 +88,11 @@ async def timed(problem: Problem, vectors: list[Vector], closer: bool, steps: bo
         if closer and isinstance(judged.outcome, Passed):
             for line in profile_lines(await device.profile(problem, kernel, judged)):
                 print(f"      {line}", flush=True)
+    if folder := os.environ.get("WORKBENCH_RECEIPTS"):
+        told = {"problem": problem.name, "card": device.target.name, "rows": rows}
+        (Path(folder) / f"vectors-{problem.name}.json").write_text(json.dumps(told, indent=1) + "\n")
     await device.close()
-    return wrong
+    return sum(row["kind"] != "passed" for row in rows)
 
 
 def read(text: str) -> Vector:

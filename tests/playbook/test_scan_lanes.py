@@ -7,10 +7,11 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import run
 from workbench.model import H100, Vector
-from workbench.playbook.analysis.scan_lanes import lanes_offered
 from workbench.playbook.estimates.estimate import estimate
 from workbench.playbook.generate import generate
+from workbench.playbook.techniques.offers import scan_lanes
 from workbench.playbook.techniques.table import settled
+from workbench.playbook.techniques.traits import traits_of
 
 LANES = ("block", "32", "16", "8", "4", "2", "1")
 
@@ -42,8 +43,17 @@ def summed(t: dict[str, Tensor]) -> Tensor:
     return (torch.softmax(t["x"] / 2.83, 1).cumsum(1) - t["x"]).square().sum(1)
 
 
+def twice(t: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    first = t["x"].cumsum(1)
+    return first, first.cumsum(1)
+
+
 def vector_of(lanes: str, width: str) -> Vector:
     return (("block_size", "64"), ("scan_lanes", lanes), ("vector_width", width))
+
+
+def offered(rows: int, columns: int, call: Call = totals) -> tuple[str, ...]:
+    return scan_lanes(traits_of(problem_of(call, {"x": torch.randn(rows, columns)})), {})
 
 
 @pytest.mark.many(84)
@@ -82,9 +92,9 @@ def test_a_short_row_has_as_many_lanes_as_vectors() -> None:
 def test_long_rows_are_a_block_s_and_those_of_no_warp_are_not_offered_one() -> None:
     source = generate(problem_of(totals, {"x": torch.randn(64, 4096)}), vector_of("fit", "4")).kernel.source
     assert "block_scan<Sum>" in source
-    assert lanes_offered([4096]) == ()
-    assert lanes_offered([8]) == ("8", "4", "2", "1")
-    assert "1" not in lanes_offered([8, 100])
+    assert offered(64, 4096) == ()
+    assert offered(4096, 8) == ("fit", "block", "8", "4", "2", "1")
+    assert offered(4096, 100)[-1] == "2"
 
 
 def test_what_is_reduced_before_needs_no_launch_of_its_own() -> None:
@@ -100,3 +110,13 @@ def test_the_model_of_time_knows_that_a_block_is_too_much_for_eight_columns() ->
     sizes = problem.cases[0].size_map
     few, many = (estimate(problem, vector_of(lanes, "4"), H100, sizes).us for lanes in ("fit", "block"))
     assert many > 20 * few
+
+
+def test_two_scans_in_one_kernel_stay_a_block_s() -> None:
+    """The model of time, what is offered, and the kernel agree on that."""
+    problem = problem_of(twice, {"x": torch.randn(4096, 8)})
+    assert offered(4096, 8, twice) == ()
+    assert "block_scan<Sum>" in generate(problem, vector_of("fit", "4")).kernel.source
+    sizes = problem.cases[0].size_map
+    few, many = (estimate(problem, vector_of(lanes, "4"), H100, sizes).us for lanes in ("fit", "block"))
+    assert few == many

@@ -9,7 +9,7 @@ import pytest
 from test_gpu_trial import RIGHT, SMALL, Cpu, softmax
 
 from workbench.errors import DeviceError
-from workbench.model import H100, Crashed, Kernel, Outcome, Passed
+from workbench.model import H100, Crashed, Difference, Kernel, Outcome, Passed
 from workbench.referee import gpu_judge
 from workbench.referee.gpu_expectation import Expectations, Prepared
 from workbench.referee.gpu_judge import GpuJudgement, GpuOptions, Loss, Payload
@@ -137,3 +137,37 @@ def test_what_breaks_only_behind_the_kernel_is_the_kernel_s_fault(
     assert lane.fresh == [False, True]
     assert lane.asked[1].doubted[1] in kinds
     assert judgement.left_out == () and gpu_judge._REFUSED == {}
+
+
+@pytest.mark.parametrize("by_the_kernel", [False, True])
+def test_a_reference_that_runs_behind_the_kernel_is_tried_before_it_when_in_doubt(
+    monkeypatch: pytest.MonkeyPatch, by_the_kernel: bool
+) -> None:
+    """Large cases are held to the reference slice by slice, when a kernel has run."""
+    refusing(monkeypatch)
+    asked: list[str] = []
+    prepare, differences = Expectations.prepare, Expectations.differences
+
+    def preparing(self: Expectations, planned: PlannedCheck) -> Prepared | None:
+        asked.append(planned.inputs)
+        return prepare(self, planned)
+
+    def rehearsed(self: Expectations, prepared: Prepared) -> None:
+        if asked[-1] == "heavy-tailed" and not by_the_kernel:
+            raise RuntimeError(ASSERTED)
+
+    def compared(self: Expectations, prepared: Prepared, outputs: tuple[Any, ...]) -> tuple[Difference, ...]:
+        if asked[-1] == "heavy-tailed":
+            raise RuntimeError(ASSERTED)
+        return differences(self, prepared, outputs)
+
+    monkeypatch.setattr(Expectations, "prepare", preparing)
+    monkeypatch.setattr(Expectations, "rehearse", rehearsed)
+    monkeypatch.setattr(Expectations, "differences", compared)
+    outcome, judgement = judged(lane := Lane())
+    assert lane.asked[0].doubted is None and lane.asked[1].doubted is not None and lane.fresh[1]
+    if by_the_kernel:
+        assert isinstance(outcome, Crashed) and judgement.left_out == ()
+    else:
+        assert outcome == Passed()
+        assert {check.inputs for check in judgement.left_out} == {"heavy-tailed"}

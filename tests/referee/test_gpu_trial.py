@@ -37,7 +37,7 @@ from workbench.referee import gpu_trial
 from workbench.referee.gpu_expectation import Expectations, merged
 from workbench.referee.gpu_protocol import CheckReport, CheckRequest, CubinImage
 from workbench.referee.gpu_trial import Endless, Run, checked
-from workbench.referee.matrix import PlannedCheck
+from workbench.referee.matrix import PlannedCheck, checks_on_gpu
 from workbench.referee.options import JudgeOptions
 from workbench.referee.planning import plan_cases, situations
 from workbench.referee.protocol import MESSAGE, CheckDone, Trial
@@ -301,3 +301,24 @@ def test_what_lies_at_an_edge_is_counted_over_all_slices() -> None:
     found = merged(found, one(Crossed(elements=1, of=50, distance=0.3)), slice(5, 10), 10)
     assert found.crossed == Crossed(elements=3, of=100, distance=0.3)
     assert "3 of 100 elements" in Check(case="c", inputs="i", seed=0, differences=(found,)).told
+
+
+def test_a_rehearsal_runs_the_reference_on_every_slice(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[int] = []
+    own = Reference.call
+
+    def call(self: Reference, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
+        rows.append(len(tensors["x"]))
+        return own(self, tensors)
+
+    monkeypatch.setattr(Reference, "call", call)
+    known = Expectations(SMALL, "cpu")
+    known._slice_elements = 16 * 64
+    planned = next(
+        one for one in checks_on_gpu(trials(), JudgeOptions(), False) if one.trial.case.origin == "declared"
+    )
+    prepared = known.prepare(planned)
+    assert prepared is not None and not prepared.bounds
+    rows.clear()
+    known.rehearse(prepared)
+    assert sum(rows) == 40 and len(rows) > 1

@@ -126,6 +126,18 @@ class Expectations:
             self._kept.keep(key, prepared)
         return prepared
 
+    def rehearse(self, prepared: Prepared) -> None:
+        """Run the reference as ``differences`` will, slice by slice, before a kernel can have done anything.
+
+        Raises what it raises: then no kernel is to blame. Nothing where it has run already.
+        """
+        if prepared.bounds or prepared.native:
+            return
+        cut = slices(self.problem, prepared.case, self._separable_symbol(), self._slice_elements)
+        for part in cut:
+            for result in self.reference.call(_for_libraries(cut.of(prepared.tensors, part))):
+                int(fingerprint(result))  # an error of the device shows where a number is waited for
+
     def forget(self) -> bool:
         """Give back the memory of what is kept; False where there is none."""
         kept = self._kept.clear(), self._sliced.clear()

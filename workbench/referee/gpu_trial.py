@@ -228,7 +228,7 @@ class _Trials:
         request = self.request
         checks = matrix.checks_on_gpu(request.trials, request.options, request.own_tensors)
         checks = tuple(one for one in checks if _inputs_of(one) not in request.refused)
-        checks = tuple(sorted(checks, key=lambda one: _drawn_for(one) != request.doubted))
+        checks = tuple(sorted(checks, key=lambda one: not self._is_doubted(one)))
         planned = checks[0] if checks else None
         try:
             expectations = expectations_of(request.problem, self.hardware.device)
@@ -246,17 +246,29 @@ class _Trials:
             fault = fault_of(error)
             if fault is None or planned is None:
                 raise
-            if self.preparing and fault.blame == "kernel":
+            if fault.blame == "kernel" and (self.preparing or self._may_be_the_reference(planned)):
                 return self._reference_failed(planned, fault)
             if fault.blame == "machine" or (self.stage == "oracle" and fault.blame != "kernel"):
                 return self._told(Passed(), lost=fault.lost, machine=fault.message)
             outcome = outcome_of(fault, error, planned.trial.case.label, _during(planned))
             return self._told(outcome, lost=fault.lost)
 
+    def _may_be_the_reference(self, planned: matrix.PlannedCheck) -> bool:
+        """True where the kernel has ended well, and then an error came while the reference was at work.
+
+        Large cases are bounded slice by slice, when the outputs are there. Where the check is doubted the
+        reference has run before: then what a kernel has done to its inputs, or to a table it reads, is left.
+        """
+        return self.stage == "oracle" and planned.may_be_refused and not self._is_doubted(planned)
+
+    def _is_doubted(self, planned: matrix.PlannedCheck) -> bool:
+        return _drawn_for(planned) == self.request.doubted
+
     def _reference_failed(self, planned: matrix.PlannedCheck, fault: Fault) -> CheckReport:
         """No kernel is to blame. The context is gone, but another process may go on without this check."""
         what = fault.message.replace("the kernel", "it")
-        where = f"the reference failed at {planned.trial.case.label}, before the kernel ran"
+        when = "before the kernel ran" if self.preparing else "when the kernel had ended"
+        where = f"the reference failed at {planned.trial.case.label}, {when}"
         told = f"{where}: {what}; no kernel can be judged there"
         report = self._told(Passed(), lost=fault.lost, machine=told)
         refused = _drawn_for(planned) if planned.may_be_refused else None
@@ -296,6 +308,8 @@ class _Trials:
         self.preparing = True
         with self._timed("oracle"):
             prepared = expectations.prepare(planned)
+            if prepared is not None and self._is_doubted(planned):
+                expectations.rehearse(prepared)
         self.preparing = False
         if prepared is None or (planned.trial.probe and prepared.doubtful):
             return None

@@ -16,7 +16,7 @@ from workbench.playbook.ir.expr import Load, leaves
 from workbench.playbook.ir.program import Kernel, Program, Store
 from workbench.playbook.ir.sizes import Size, product
 from workbench.playbook.ir.views import split
-from workbench.playbook.schedules.schedule import Schedule
+from workbench.playbook.schedules.schedule import Schedule, width_over
 
 _L2_USABLE = 0.8
 
@@ -64,8 +64,7 @@ class Asked:
 
     def width(self, columns: Size) -> int:
         """Elements of a vector that so many columns divide into; 1 where they do not."""
-        width, count = self.schedule.width, self.at(columns)
-        return next((one for one in (width, width // 2) if one and count % one == 0), 1)
+        return width_over(self.schedule.width, self.at(columns))
 
     def swept_away(self, space: RowSpace, kernel: Kernel, rounds: int) -> float:
         """Bytes that all rows share and that come from memory again each round, where a round sweeps L2.

@@ -79,7 +79,7 @@ from workbench.playbook.kernels.scan_kernel import UNROLLED
 from workbench.playbook.kernels.staged_rows import with_staged
 from workbench.playbook.kernels.woven_planes import woven_planes
 from workbench.playbook.schedules.residency import resident
-from workbench.playbook.schedules.schedule import Schedule, schedule_of
+from workbench.playbook.schedules.schedule import Schedule, schedule_of, width_over
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import program_of
 from workbench.playbook.text.indexing import divisors_of, is_unit, repeated_row, run_of
@@ -219,7 +219,7 @@ def _allowed(asked: Asked, kernel: Kernel, width: int) -> int:
     seen += [expr.view for expr in read if isinstance(expr, Load) and not expr.lookups]
     views = [view for view in seen if is_unit(view) and repeated_row(view) is None]
     sizes = [asked.at(size) for view in views for size in divisors_of(view)]
-    return next((one for one in (width, width // 2) if one and not any(size % one for size in sizes)), 1)
+    return width_over(width, *sizes)
 
 
 def _flat(asked: Asked, kernel: Kernel) -> Estimate:
@@ -312,10 +312,13 @@ def _by_lanes(asked: Asked, scan: Scan, lanes: int) -> Estimate:
 
 def _scan(asked: Asked, scan: Scan) -> Estimate:
     """A block or a thread walks along each row: few rows leave most of the card idle."""
-    if in_rows(scan) and (few := lanes_of(asked.schedule, scan, asked.declared)):
-        return _by_lanes(asked, scan, few)
     loads = read_by(scan)
     rows, columns = asked.at(scan.rows), asked.at(scan.columns)
+    share = 1
+    if asked.schedule.look_back and may_tile(scan):
+        share = tiles_of(asked.schedule, asked.target, scan.rows, scan.columns, asked.sizes)
+    if share == 1 and (few := lanes_of(asked.schedule, scan, asked.declared)):
+        return _by_lanes(asked, scan, few)
     sizes = [DTYPE_BYTES[asked.program.buffers[name].dtype] for name in scan.written]
     stored = float(rows * columns * sum(sizes))
     fresh = sum(asked.read(load) for load in loads)
@@ -330,9 +333,6 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
     cost = instructions_of(scan.values, asked.schedule.fast_math) + taken.value + reach.A_REQUEST * 2 / width
     cost += taken.join * (_JOINS + lanes / _LANES) / width if lanes > 1 else 0.0
     units = rows if lanes > 1 else math.ceil(rows / _LANES)
-    share = 1
-    if asked.schedule.look_back and may_tile(scan):
-        share = tiles_of(asked.schedule, asked.target, scan.rows, scan.columns, asked.sizes)
     if share > 1:
         parts = asked.schedule.parts
         units, tiles, deep = rows * share, parts, parts

@@ -21,6 +21,7 @@ from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.stencil import Stencil, seen_of
 from workbench.playbook.kernels.walk_down_kernel import vector_of
 from workbench.playbook.schedules.residency import resident
+from workbench.playbook.schedules.schedule import width_over
 
 _LANES, _LINE = 32, 128
 _A_STEP = 8.0
@@ -97,7 +98,7 @@ def _reads(asked: Asked, cut: RowCut, stencil: Stencil, load: Load) -> tuple[flo
     side, along = asked.schedule.side, stencil.along
     sizes = {one.buffer: asked.element(one) for other in cut.stencils for one in _loads(other)}
     width, row = vector_of(cut, side, sizes), asked.at(stencil.seen[-1])
-    width = next((one for one in (width, width // 2) if one and row % one == 0), 1)
+    width = width_over(width, row)
     before = math.ceil(along.padding / width)
     vectors = before + math.ceil((seen_of(along, side) - along.padding) / width)
     number = float(cut.rows(stencil) * vectors)

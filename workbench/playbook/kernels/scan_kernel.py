@@ -54,6 +54,13 @@ def scan_kernel(site: Site, scan: Scan, name: str) -> KernelText:
     return text if possible else ScanKernel(site, scan, vector=False).in_tiles(name)
 
 
+def who_scans(lanes: int) -> str:
+    """Whose row it is, in words for a comment."""
+    if lanes in (1, 32):
+        return "A thread scans a row of its own" if lanes == 1 else "A warp scans a row"
+    return f"{lanes} lanes scan a row, {32 // lanes} rows a warp"
+
+
 class ScanKernel:
     """The kernel being written."""
 
@@ -155,14 +162,8 @@ class ScanKernel:
         if team.kind == "block":
             comment = "// One block scans a row, tile by tile; carry is the total of the tiles before."
             return [comment, *([] if self.scan.rows.is_one else [f"const int row = {team.first_row};"])]
-        lanes, rows = team.lanes_of_warp, 32 // team.lanes_of_warp
-        who = (
-            "A thread scans a row of its own"
-            if lanes == 1
-            else f"{lanes} lanes scan a row, {rows} rows a warp"
-        )
         return [
-            f"// {'A warp scans a row' if lanes == 32 else who}: no barrier, however many rows a block has.",
+            f"// {who_scans(team.lanes_of_warp)}: no barrier, however many rows a block has.",
             f"const int row = {team.first_row};",
             *block(f"if (row >= {self.rows})", ["return;"]),
         ]

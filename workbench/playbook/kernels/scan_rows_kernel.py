@@ -21,7 +21,7 @@ from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import View, joined, split
 from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.kernels.row_kernel import RowKernel
-from workbench.playbook.kernels.scan_kernel import ScanKernel
+from workbench.playbook.kernels.scan_kernel import ScanKernel, who_scans
 from workbench.playbook.kernels.team import TeamText
 from workbench.playbook.schedules.schedule import Team
 from workbench.playbook.text.cuda_text import CTYPES, Text
@@ -112,6 +112,11 @@ class ScanRowsKernel(ScanKernel):
         if not self.scan.op:
             comment = [
                 "// One walk over a row for all that it is summed to: they share what they are weighed by."
+            ]
+        if not self.scan.sums:
+            comment = [
+                f"// {who_scans(self.team.lanes_of_warp)}, after they have walked it for what it is reduced",
+                "// to: that needs no launch of its own.",
             ]
         lines = [*self.team.prologue, *comment]
         if self.scan.rows.is_one and self.team.kind == "block":

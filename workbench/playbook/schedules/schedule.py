@@ -246,6 +246,12 @@ _LANES_OF_BUNDLE = (8, 32)
 """Threads side by side, least and most: a line of memory of 128 bytes has 32 elements."""
 
 
+def width_over(width: int, *lengths: int) -> int:
+    """Elements of a vector that lines of these lengths divide into: so many, half of them, or 1."""
+    halves = (width, width // 2)
+    return next((one for one in halves if one and not any(length % one for length in lengths)), 1)
+
+
 def bundle_of(rows: int, width: int, lanes: int = 0) -> int:
     """Results that a block computes together where each is a column of a matrix; ``lanes`` as asked for."""
     width = width if rows % width == 0 else 1

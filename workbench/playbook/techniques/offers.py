@@ -43,7 +43,7 @@ from workbench.playbook.schedules.schedule import (
     split_team,
 )
 from workbench.playbook.techniques.technique import Settings
-from workbench.playbook.techniques.traits import Outline, RowTraits, Traits
+from workbench.playbook.techniques.traits import Outline, RowTraits, Traits, scanned_by_lanes
 
 
 def fusion(traits: Outline, settings: Settings) -> tuple[str, ...]:
@@ -92,10 +92,7 @@ def _here(traits: Traits, settings: Settings) -> int:
 
 def scan_lanes(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where rows of running totals are short enough for a warp at every declared shape."""
-    lengths = [
-        scan.columns.at(case) for scan in traits.scans if in_rows(scan) for case in traits.declared_cases
-    ]
-    lanes = lanes_offered(lengths)
+    lanes = lanes_offered(traits.by_lanes, traits.declared_cases)
     return ("fit", "block", *lanes) if lanes else ()
 
 
@@ -184,7 +181,7 @@ def _uses(traits: Traits, wanted: Schedule, row: RowShape) -> bool:
 def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
     scans = traits.summed if settings.get("row_sums", "apart") != "apart" else ()
-    scans += traits.begun if settings.get("scan_lanes", "fit") != "block" else ()
+    scans += traits.by_lanes if scanned_by_lanes(settings) else ()
     if any(scan.before is not None and len(scan.before.stores) > 1 for scan in scans):
         return ("off", "on")
     saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)

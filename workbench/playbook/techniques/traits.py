@@ -90,7 +90,7 @@ class RowTraits:
     summed: bool = False
     """It reduces running totals, among ``Traits.summed``."""
     scanned: bool = False
-    """It reduces what lanes of a warp scan, in the walk before that of ``Traits.begun``."""
+    """It reduces what lanes of a warp scan, in a walk before: see ``Traits.by_lanes``."""
     weighed: bool = False
     """Its neighbouring rows share weights, among ``Traits.weighed``."""
     tabled: bool = False
@@ -161,8 +161,8 @@ class Traits(Outline):
     """The same of matrices of some size."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
-    begun: tuple[Scan, ...]
-    """Scans by lanes of a warp, with the reductions that come before."""
+    by_lanes: tuple[Scan, ...]
+    """Scans as kernels have them where lanes of a warp may: two in one, and with the reductions before."""
     summed: tuple[Scan, ...]
     """Scans, with those reductions of their totals that they can take along."""
     weighed: tuple[SharedWeights, ...]
@@ -195,7 +195,7 @@ class Traits(Outline):
         """What is left for others to decide: some kernels have their rows laid out by what is decided."""
         paired = settings.get("pair_tile", "off") != "off"
         summed = settings.get("row_sums", "apart") != "apart"
-        scanned = settings.get("scan_lanes", "fit") != "block"
+        scanned = scanned_by_lanes(settings)
         weighed = settings.get("shared_weights", "off") != "off"
         tabled = settings.get("row_tables", "off") != "off"
         convolved = settings.get("convolution") == "patches"
@@ -228,6 +228,11 @@ class Traits(Outline):
     def declared_cases(self) -> list[dict[str, int]]:
         """Sizes that matter for speed."""
         return [dict(sizes) for sizes in self.cases[: self.declared]]
+
+
+def scanned_by_lanes(settings: Mapping[str, str]) -> bool:
+    """True where what is reduced before a scan by lanes has no kernel of its own."""
+    return settings.get("fusion", "all") == "all" and settings.get("scan_lanes", "fit") != "block"
 
 
 def rewritten(problem: Problem, without: frozenset[str]) -> Problem:
@@ -334,7 +339,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         in_place=in_place_of(convolutions, products, declared),
         products=products,
         pairs=tuple(pairs.values()),
-        begun=tuple(step for step in scanned if isinstance(step, Scan) and step.before is not None),
+        by_lanes=tuple(step for step in scanned if isinstance(step, Scan)),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
         narrowest_bytes=_narrowest(program, every),

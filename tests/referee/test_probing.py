@@ -219,6 +219,17 @@ def test_sizes_keep_to_what_all_known_ones_are_multiples_of() -> None:
     assert all(cols % 8 == 0 for cols in columns(probed(TWO, problem=problem)))
 
 
+def test_no_size_is_less_than_the_reference_is_known_to_take() -> None:
+    """Of a table that data looks into, a reference may refuse less: then it cannot say what is right."""
+    few = tuple(case for case in SOFTMAX.proofs if case.size_map["s1"] >= 33)
+    problem = SOFTMAX.model_copy(update={"proofs": few})
+    least = min(case.size_map["s1"] for case in (*few, *SOFTMAX.cases))
+    program = parse(TWO.source)
+    found = [*candidates(problem, program, (), ON_GPU), *spread(problem, ON_GPU)]
+    assert least >= 33 and found and all(case.size_map["s1"] >= least for case in found)
+    assert any(case.size_map["s1"] < 33 for case in candidates(SOFTMAX, program, (), ON_GPU))
+
+
 def test_sizes_that_only_the_data_shows_to_be_one_stay_equal() -> None:
     problem = opened(
         "def f(x, table): return x + table[torch.arange(x.shape[0])]\n"

@@ -190,6 +190,7 @@ def _around(
 ) -> Iterator[dict[str, int]]:
     """Every combination worth interpreting the plan for, the likeliest boundaries first."""
     equal = {symbol: _equal(problem, symbol) for symbol in problem.symbols}
+    least = {symbol: _least(problem, symbol) for symbol in problem.symbols}
     for values in values_of:
         for symbol in reversed(problem.symbols):
             for case in problem.cases:
@@ -197,8 +198,8 @@ def _around(
                 for value in values(declared[symbol]):
                     step = steps[symbol]
                     size = value if step == 1 else max(value // step, 1) * step
-                    for others in ({s: _few(steps[s]) for s in declared}, declared):
-                        if size >= 1:
+                    for others in ({s: max(_few(steps[s]), least[s]) for s in declared}, declared):
+                        if size >= max(least[s] for s in equal[symbol]):
                             yield {
                                 s: size if s in equal[symbol] else min(others[s], declared[s])
                                 for s in declared
@@ -220,6 +221,14 @@ def _power_values(declared: int) -> tuple[int, ...]:
 def _step(problem: Problem, symbol: str) -> int:
     """What all sizes that the reference is known to take are multiples of."""
     return math.gcd(*(case.size_map[symbol] for case in (*problem.proofs, *problem.cases)))
+
+
+def _least(problem: Problem, symbol: str) -> int:
+    """The smallest that the reference is known to take: of a table that data looks into, it may refuse less.
+
+    Where nothing is refused, that is 1 or 2: proofs are small.
+    """
+    return min(case.size_map[symbol] for case in (*problem.proofs, *problem.cases))
 
 
 def _equal(problem: Problem, symbol: str) -> Collection[str]:

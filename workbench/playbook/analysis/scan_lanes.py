@@ -19,7 +19,7 @@ WARP = 32
 LANES = ("32", "16", "8", "4", "2", "1")
 """Lanes of a warp that may have a row."""
 _MOST_OF_A_LANE = 32
-"""Columns of a lane, beyond which a row is a block's where it is left open. Twice as many may be asked for."""
+"""Columns of a lane, beyond which a row is a block's where that is left open; twice as many can be had."""
 _FEW_COLUMNS, _FULL = 256, 2048
 """Rows of more columns are a warp's only if so many of them fill a card with warps (both are guesses)."""
 

@@ -33,6 +33,7 @@ from workbench.referee.probing import (
     candidates,
     chosen,
     numbers_of,
+    spread,
 )
 from workbench.referee.protocol import Trial
 

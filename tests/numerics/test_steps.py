@@ -10,7 +10,7 @@ import torch
 from quantisers import FLOATS, HONEST, OPS, SHAPES, WRONG
 from torch import Tensor
 
-from workbench.model import Crossed, DType
+from workbench.model import Crossed, DType, OpNode, OutputSpec, Ref
 from workbench.numerics import movement
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
@@ -19,6 +19,7 @@ from workbench.numerics.dtypes import TORCH
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import KINDS
 from workbench.numerics.pointwise import pointwise
+from workbench.numerics.running import Running
 from workbench.numerics.steps import allowed_share, used_share
 from workbench.numerics.tracked import Step, Tracked, exact
 
@@ -235,3 +236,31 @@ def test_what_comes_of_any_whole_number_is_unsure_where_it_matters() -> None:
     zero = exact(torch.tensor(0, dtype=torch.int32), "i32")
     chosen = pointwise("where", torch.ops.aten.where.self, [mask, number, zero], {}, "i32")
     assert chosen.error.isinf().tolist() == [True, False, False]
+
+
+JOINED = {
+    "sum": (torch.ops.aten.sum.dim_IntList, [[-1]]),
+    "prod": (torch.ops.aten.prod.dim_int, [-1]),
+    "amax": (torch.ops.aten.amax.default, [[-1]]),
+    "cumsum": (torch.ops.aten.cumsum.default, [-1]),
+    "cumprod": (torch.ops.aten.cumprod.default, [-1]),
+}
+
+
+@pytest.mark.parametrize("name", JOINED)
+def test_whole_numbers_that_fell_over_an_edge_are_joined_with_what_they_may_be(name: str) -> None:
+    """Tiles of a picture that something covers: ``prod`` of two ends, each of them a floor."""
+    op, rest = JOINED[name]
+    ends = torch.tensor([[3.0001, 2.5], [3.5, 2.5]])
+    whole = movement.cast(_off_by(ends.flatten().tolist(), 0.001, "f32"), "i32")
+    whole = movement.move("view", torch.ops.aten.view.default, [whole, [2, 2]], {}, "i32")
+    args = tuple(tuple(arg) if isinstance(arg, list) else arg for arg in rest)
+    outs = (OutputSpec(dtype="i64", dims=()),)
+    node = OpNode(name="made", op=str(op), args=(Ref(ref="whole"), *args), outs=outs)
+    made = Running(sizes={}, results={"whole": whole}).apply(node)
+    assert isinstance(made, Tracked)
+    honest = op(torch.tensor([[2, 2], [3, 2]]), *rest).to(torch.float64)
+    off = (honest - made.value.to(torch.float64)).abs()
+    assert float(off.max()) > 0
+    assert bool((made.error >= off).all())
+    assert not bool((made.error[1] > 0).any()), "nothing there is near an edge"

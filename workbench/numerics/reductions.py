@@ -170,11 +170,15 @@ def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracke
     flat = x.value.reshape(-1) if dims is None else x.value
     axis = 0 if dims is None else dims
     terms, error = flat, x.error.reshape(flat.shape)
-    if not is_float(dtype):
-        value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
-        return Tracked(value, nothing(value), nothing(value), dtype)
     value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
+    if not is_float(dtype):
+        if x.is_exact:
+            return Tracked(value, nothing(value), nothing(value), dtype)
+        terms = terms.to(torch.float64)
     upper = (terms.abs() + error).prod(dim=axis, keepdim=keepdim and dims is not None)
+    if not is_float(dtype):  # factors that fell over an edge
+        spread = upper - terms.abs().prod(dim=axis, keepdim=keepdim and dims is not None)
+        return Tracked(value, nothing(value), spread.nan_to_num(torch.inf), dtype)
     own = SAFETY * accumulate_unit(dtype) * flat.shape[axis] * value.abs() + TINY[dtype]
     spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)

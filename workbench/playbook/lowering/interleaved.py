@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 from workbench.model import DType
 from workbench.playbook.analysis.column_order import largest_read
 from workbench.playbook.analysis.placement import identity
-from workbench.playbook.analysis.row_passes import RowSpace
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.graph.rewrites import INTERLEAVED
-from workbench.playbook.ir.expr import Apply, Expr
+from workbench.playbook.ir.expr import Apply, Expr, Reduction, walk
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import ZERO, Size, product
 from workbench.playbook.ir.views import Axis, NotAView, View, joined, runs
@@ -130,6 +130,23 @@ def _cut(lowering: Lowering, body: Expr, rows: Size, columns: Size) -> _Cut | No
     lines = product(axis.size for axis in column.axes if axis.stride.at(known) >= nearest)
     narrow = all(1 < share.at(case) < NARROW <= lines.at(case) for case in lowering.cases)
     return _Cut(lines, share) if narrow else None
+
+
+def in_one_pass(lowering: Lowering, body: Expr, op: str, dtype: DType, space: tuple[Size, Size]) -> Expr:
+    """The body of a reduction of long rows side by side, whose own statistics are in memory before it begins.
+
+    A bundle of rows that a block sums up is walked once. What comes along in that pass, as a mean does with a
+    variance, stays.
+    """
+    rows, columns = space
+    within = any(isinstance(one, Reduction) for one in walk(body))
+    if not within or not long_abreast(lowering, body, rows, columns):
+        return body
+    reduction = lowering.pool.reduction(op, dtype, body, identity(rows), identity(columns))
+    kernel = Kernel([Store("", reduction, identity(rows), rows, columns, "row")])
+    if len(passes_of(RowSpace(lowering.pool, kernel), kernel, single_pass=True)) == 1:
+        return body
+    return lowering.without_reductions(body)
 
 
 def long_abreast(lowering: Lowering, body: Expr, rows: Size, columns: Size) -> bool:

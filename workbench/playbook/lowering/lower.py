@@ -302,6 +302,14 @@ class Lowering:
                 return expr
             expr = self.lifted(expr, stuck)
 
+    def without_reductions(self, expr: Expr) -> Expr:
+        """``expr`` with all that is reduced in it written first."""
+        while True:
+            stuck = self._first_reduction(expr, lambda leaf: True)
+            if stuck is None:
+                return expr
+            expr = self.lifted(expr, stuck)
+
     def lifted(self, expr: Expr, stuck: Reduction) -> Expr:
         """``expr`` with the reduction, and what is computed from it row by row, read from memory."""
         placement = placement_of(stuck)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
-from workbench.playbook.analysis.column_order import along_memory
+from workbench.playbook.analysis.column_order import along_memory, rows_along_memory
 from workbench.playbook.analysis.divisions import body_with_reciprocals
 from workbench.playbook.analysis.placement import Placement, best_placement, identity
 from workbench.playbook.graph.rewrites import TAKEN_OUT
@@ -17,7 +17,7 @@ from workbench.playbook.ir.operations import compute_type
 from workbench.playbook.ir.sizes import ONE, Size, product
 from workbench.playbook.ir.views import permuted
 from workbench.playbook.lowering.cosines import cosine
-from workbench.playbook.lowering.interleaved import by_lines
+from workbench.playbook.lowering.interleaved import by_lines, in_one_pass
 from workbench.playbook.lowering.taken_out import taken_out
 from workbench.playbook.lowering.whole_walks import over_whole
 
@@ -83,8 +83,10 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
         body, columns = over_whole(lowering, body, op, dtype, (rows, columns))
         body, columns = by_lines(lowering, body, op, dtype, (rows, columns))
         body, rows, columns = _row_by_row(lowering, body, op, dtype, (rows, columns))
+    body, back = rows_along_memory(lowering.pool, body, rows, columns)
     body = lowering.body(body, rows, columns)
-    return _reduction(lowering, body, op, dtype, (rows, columns))
+    body = in_one_pass(lowering, body, op, dtype, (rows, columns))
+    return lowering.pool.through(_reduction(lowering, body, op, dtype, (rows, columns)), back)
 
 
 def _reduction(lowering: Lowering, body: Expr, op: str, dtype: DType, space: tuple[Size, Size]) -> Expr:

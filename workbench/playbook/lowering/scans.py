@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode, Ref
-from workbench.playbook.ir.expr import Expr, Reduction, leaves
+from workbench.playbook.ir.expr import Expr
 from workbench.playbook.ir.operations import compute_type
 from workbench.playbook.ir.program import Scan
 from workbench.playbook.ir.sizes import Size, product
@@ -109,10 +109,7 @@ def _without_reductions(lowering: Lowering, value: Value) -> Value:
     A softmax that is scanned has a maximum and a sum a row: to read its input again and those is less than to
     write it, and read it.
     """
-    expr = value.expr
-    while reduction := next((leaf for leaf in leaves(expr) if isinstance(leaf, Reduction)), None):
-        expr = lowering.lifted(expr, reduction)
-    return replace(value, expr=expr)
+    return replace(value, expr=lowering.without_reductions(value.expr))
 
 
 def _body(lowering: Lowering, value: Value, order: list[int], dtype: DType) -> Expr:

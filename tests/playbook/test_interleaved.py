@@ -13,7 +13,9 @@ from tests.playbook.references import of
 from tests.playbook.running import check, plan_of, run
 from tests.playbook.test_layouts import last
 from workbench.model import H100, Vector
+from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.generate import generate
+from workbench.playbook.ir.program import Kernel
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import program_of, traits_of
@@ -28,6 +30,14 @@ def normed(groups: int) -> Call:
 
 def far_from_zero(t: dict[str, Tensor]) -> Tensor:
     return F.group_norm(t["x"], 4)
+
+
+def of_those_that_count(t: dict[str, Tensor]) -> Tensor:
+    """Columns less their mean over some lines, in units of how far those are from it."""
+    counts = (t["m"] > 0).float()[:, None]
+    mean = (t["x"] * counts).sum(0) / counts.sum()
+    apart = (t["x"] - mean) * counts
+    return (t["x"] - mean) / torch.sqrt((apart * apart).sum(0) / counts.sum() + 1e-5)
 
 
 CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
@@ -49,6 +59,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
         lambda t: F.batch_norm(t["x"], None, None, t["w"], t["b"], training=True),
         last(x=(3, 12, 18, 20), w=(12,), b=(12,)),
     ),
+    "moments of some lines": (of_those_that_count, of(x=(1100, 24), m=(1100,))()),
     "softmax of columns": (lambda t: F.softmax(t["x"], 0), of(x=(1100, 24))()),
     "softmax of groups": (
         lambda t: F.softmax(t["x"].view(2, 3, 4, 40).transpose(2, 3).reshape(2, 3, -1), -1).sum(-1),
@@ -70,7 +81,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(13)
+@pytest.mark.many(14)
 @pytest.mark.parametrize(("name", "vector"), crossed(CALLS, VECTORS))
 def test_interleaved_rows_are_right(name: str, vector: Vector) -> None:
     call, tensors = CALLS[name]
@@ -138,6 +149,18 @@ def test_statistics_come_in_one_pass() -> None:
     launches = [step for step in plan.steps if step.kind == "launch"]
     assert len(launches) == 3  # channels, groups, and what is stored
     assert len(program_of(problem, True, frozenset(["interleaved"])).steps) == 1
+
+
+@pytest.mark.parametrize("name", ["moments of some lines", "softmax of columns"])
+def test_long_rows_side_by_side_are_walked_once_by_a_kernel(name: str) -> None:
+    """A bundle of them is walked once: a statistic that another needs is in memory before."""
+    call, tensors = CALLS[name]
+    program = program_of(problem_of(call, tensors), True)
+    kernels = [step for step in program.steps if isinstance(step, Kernel)]
+    assert len(kernels) >= 2
+    for kernel in kernels:
+        passes = passes_of(RowSpace(program.pool, kernel), kernel, True)
+        assert sum(bool(step.accumulators) for step in passes) <= 1
 
 
 @pytest.mark.slow

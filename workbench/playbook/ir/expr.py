@@ -86,6 +86,10 @@ class Reduction(Expr):
     """Same for the same reduction seen through different views."""
 
 
+MOST_CHOSEN = 4
+"""Branches of what is looked up that are chosen by the place: the ends of a padded table and of a piece of it."""
+
+
 @dataclass(frozen=True)
 class Over:
     """What a space of rows and columns knows of expressions, by their serials: asked again and again."""
@@ -210,10 +214,10 @@ class Pool:
     ) -> Expr:
         """``root`` over another space, one of whose old axes is found by ``index``.
 
-        Raises ``NotAView`` for reductions along that axis, and where a branch is chosen by the place on it:
-        with computed places, branches inside branches would be spelled over and over.
+        Raises ``NotAView`` for reductions along that axis, and where more than ``MOST_CHOSEN`` branches are
+        chosen by the place on it: with computed places, branches inside branches are spelled over and over.
         """
-        chooses = any(isinstance(expr, Apply) and expr.op == "select" for expr in walk(root))
+        chooses = self._chosen_along(root, stride) > MOST_CHOSEN
         done: dict[int, Expr] = {}
         for expr in walk(root):
             match expr:
@@ -235,6 +239,18 @@ class Pool:
                     new = self._rebuilt(expr, done)
             done[expr.serial] = new
         return done[root.serial]
+
+    def _chosen_along(self, root: Expr, stride: Callable[[View], Size]) -> int:
+        """Choices of a branch by the place on an axis."""
+        by_place: set[int] = set()
+        chosen = 0
+        for expr in walk(root):
+            along = isinstance(expr, Index) and not stride(expr.view).is_zero
+            if along or any(operand.serial in by_place for operand in expr.operands):
+                by_place.add(expr.serial)
+            if isinstance(expr, Apply) and expr.op == "select" and expr.args[0].serial in by_place:
+                chosen += 1
+        return chosen
 
     def _further(self, view: View, dtype: DType, index: Expr, step: Size) -> Expr:
         """The place that a view gives, and ``index`` steps more."""

@@ -32,6 +32,12 @@ def middle(t: dict[str, torch.Tensor]) -> torch.Tensor:
     return t["x"].view(4, -1, 60).sum(1)
 
 
+def taken(t: dict[str, torch.Tensor]) -> torch.Tensor:
+    """What each of 40 experts gets of the tokens that name it, group by group."""
+    own = t["label"][..., None] == torch.arange(40)
+    return (own * t["x"].view(4, -1, 40)).sum(1)
+
+
 CALLS: dict[str, tuple[Call, tuple[int, int], torch.dtype]] = {
     "mean": (lambda t: t["x"].mean(0), (400, 64), torch.float32),
     "odd": (lambda t: t["x"].mean(0), (333, 37), torch.float32),
@@ -41,6 +47,7 @@ CALLS: dict[str, tuple[Call, tuple[int, int], torch.dtype]] = {
     "places": (lambda t: t["x"].argmax(0), (400, 36), torch.float32),
     "shared_factor": (scaled, (300, 40), torch.float32),
     "finished_with_a_vector": (finished, (300, 37), torch.float32),
+    "taken_by_label": (taken, (800, 40), torch.float32),
     "middle": (middle, (800, 60), torch.float32),
 }
 NARROW = [
@@ -54,7 +61,7 @@ NARROW = [
 """Bundles of so many lanes, where columns would have wider ones or narrower."""
 
 
-@pytest.mark.many(11)
+@pytest.mark.many(12)
 @pytest.mark.parametrize(("name", "lanes"), [*((name, "most") for name in CALLS), *NARROW])
 def test_right_at_awkward_sizes(name: str, lanes: str) -> None:
     call, shape, dtype = CALLS[name]
@@ -62,6 +69,8 @@ def test_right_at_awkward_sizes(name: str, lanes: str) -> None:
     tensors = {"x": torch.randn(shape).to(dtype)}
     if name in ("shared_factor", "finished_with_a_vector"):
         tensors["w"] = torch.randn(shape[1])
+    if name == "taken_by_label":
+        tensors["label"] = torch.randint(0, 40, (4, 200))
     vector = (*BUNDLE, ("bundle_lanes", lanes))
     source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
     assert ("across_groups" if lanes == "most" else "across_lines") in source

@@ -8,7 +8,7 @@ from torch.nn import functional as F
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
-from workbench.playbook.ir.expr import loads_below
+from workbench.playbook.ir.expr import MOST_CHOSEN, loads_below
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.lowering.movement import MOST_PLACES
 from workbench.playbook.techniques.traits import program_of
@@ -35,9 +35,16 @@ def diagonal(t: Tensors) -> Tensor:
     return torch.where(mask[t["label"]], t["x"], 0.0)
 
 
-@pytest.mark.many(6)
+def knots(t: Tensors) -> Tensor:
+    """A spline's: the end of a bin and its width, of sums that begin with a zero."""
+    edges = F.pad(torch.exp(t["x"] / 4).cumsum(1), (1, 0))
+    width = edges[:, 1:] - edges[:, :-1]
+    return edges.gather(1, t["label"][:, None]) + 2 * width.gather(1, t["label"][:, None])
+
+
+@pytest.mark.many(8)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 7), (5, 129)])
-@pytest.mark.parametrize("call", [margin, slopes, diagonal])
+@pytest.mark.parametrize("call", [margin, slopes, diagonal, knots])
 def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int, columns: int) -> None:
     tensors = {"x": torch.randn(rows, columns), "label": torch.randint(0, columns, (rows,))}
     source = generate(problem_of(call, tensors), ()).kernel.source
@@ -45,18 +52,20 @@ def test_what_is_looked_up_is_computed_where_it_is_wanted(call: Call, rows: int,
     check(call, source, tensors, "checked")
 
 
-@pytest.mark.many(2)
+@pytest.mark.many(4)
 @pytest.mark.parametrize("columns", [7, 129])
-def test_a_choice_of_pieces_is_looked_up_in_memory(columns: int) -> None:
+@pytest.mark.parametrize("pieces", [2, 6])
+def test_a_choice_of_many_pieces_is_looked_up_in_memory(columns: int, pieces: int) -> None:
     """Branches that are chosen by computed places would be spelled inside one another."""
 
     def call(t: Tensors) -> Tensor:
-        pieces = torch.cat((t["x"][:, 1:] * 2, t["x"][:, :3] - 1), 1)
-        return pieces[torch.arange(t["x"].shape[0]), t["label"]]
+        ends = [t["x"][:, :3] - number for number in range(1, pieces)]
+        joined = torch.cat((t["x"][:, 1:] * 2, *ends), 1)
+        return joined[torch.arange(t["x"].shape[0]), t["label"]]
 
     tensors = {"x": torch.randn(5, columns), "label": torch.randint(0, columns, (5,))}
     source = generate(problem_of(call, tensors), ()).kernel.source
-    assert "table" in source
+    assert ("table" in source) == (pieces - 1 > MOST_CHOSEN)
     check(call, source, tensors, "checked")
 
 

@@ -71,6 +71,19 @@ def in_all_turns(call: Call, source: str, tensors: dict[str, Tensor]) -> list[Te
     return list(runs[0])
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_what_rows_share_does_not_say_how_they_lie(way: str) -> None:
+    """Labels are read along a scan of their one-hot code, and its totals are written across."""
+    tensors = {"label": torch.randint(0, 40, (300,))}
+
+    def taken_before(t: dict[str, Tensor]) -> Tensor:
+        return (t["label"][:, None] == torch.arange(40)).cumsum(0)
+
+    problem = problem_of(taken_before, tensors)
+    assert dict(settled(problem, WAYS[way])).get("scan_by") == way
+    in_all_turns(taken_before, generate(problem, WAYS[way]).kernel.source, tensors)
+
+
 @pytest.mark.many(5)
 @pytest.mark.parametrize(("way", "name"), crossed(WAYS, OFTEN))
 def test_right_whoever_comes_first(name: str, way: str) -> None:

@@ -77,8 +77,8 @@ def _walked(space: RowSpace, load: Load) -> tuple[View, View]:
 
 
 def bundles_of(space: RowSpace, passes: list[Pass]) -> bool:
-    """True where the one pass reads, for each row, what lies beside its neighbours' or is shared by all, and
-    leaves beside theirs what it stores on its way."""
+    """True where the one pass reads, for each row, what lies beside its neighbours', is shared by them or is
+    the row's own number, and leaves beside theirs what it stores on its way."""
     if space.rows.is_one or len(passes) != 1 or not passes[0].accumulators or _neighbours(space, passes):
         return False
     if not all(is_unit(split(one.view, space.rows, space.columns)[0]) for one in passes[0].stores):
@@ -92,10 +92,18 @@ def bundles_of(space: RowSpace, passes: list[Pass]) -> bool:
             rows, _ = split(leaf.view, space.rows, space.columns)
             if rows.is_constant and not lookups:
                 continue
-            if isinstance(leaf, Index) or lookups or leaf.serial not in plain or not is_unit(rows):
+            if isinstance(leaf, Index):
+                varied |= rows.axes[-1].stride.is_one
+            elif lookups or leaf.serial not in plain or not (is_unit(rows) or shared_by_neighbours(rows)):
                 return False
-            varied = True
+            else:
+                varied |= is_unit(rows)
     return varied
+
+
+def shared_by_neighbours(rows: View) -> bool:
+    """True where rows side by side find the same, as experts of one group of tokens do."""
+    return rows.axes[-1].stride.is_zero
 
 
 def _beside(space: RowSpace, passes: list[Pass]) -> tuple[Size, ...]:

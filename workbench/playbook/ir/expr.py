@@ -87,7 +87,7 @@ class Reduction(Expr):
 
 
 MOST_CHOSEN = 4
-"""Branches of what is looked up that are chosen by the place: the ends of a padded table and of a piece of it."""
+"""Branches of what is looked up that are chosen by the place: the ends of a padded table and of a piece."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.co_moments import MOMENTS
 from workbench.playbook.analysis.row_passes import Pass
-from workbench.playbook.ir.expr import Load, unguarded
+from workbench.playbook.ir.expr import Expr, Index, Load, unguarded
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.kernels.column_loop import ColumnLoop
 from workbench.playbook.kernels.in_flight import Bounds, Fetch, Taken, loaded_ahead, names_ahead
@@ -20,7 +20,8 @@ from workbench.playbook.kernels.kernel_text import KernelText, Site, block
 from workbench.playbook.kernels.row_kernel import RowKernel
 from workbench.playbook.kernels.split_launch import Partials, SplitKernel
 from workbench.playbook.kernels.team import TeamText
-from workbench.playbook.text.indexing import index_text
+from workbench.playbook.text.cuda_text import SUM, Text
+from workbench.playbook.text.indexing import index_text, is_unit
 from workbench.playbook.text.scope import statement
 
 _AHEAD = 4
@@ -171,7 +172,7 @@ class _BundleLoop(ColumnLoop):
         """The loop; ``accumulators`` have an element for each of the vector."""
         leaves = {leaf.serial: leaf for root in step.roots for leaf in unguarded(root)}
         for _, leaf in sorted(leaves.items()):
-            if isinstance(leaf, Load) and not self.kernel.split(leaf.view)[0].is_constant:
+            if isinstance(leaf, Load) and is_unit(self.kernel.split(leaf.view)[0]):
                 self._load_pack(leaf)
         self._scope.prepare(step.roots)
         held, entered = list[str](), list[str]()
@@ -222,6 +223,22 @@ class _BundleLoop(ColumnLoop):
             self.frame.use_rows(columns)
         first = self.kernel.bundle_pointer(at)
         return first if place.code == "0" else f"{first} + {place.within(13)}"
+
+    def _leaf(self, expr: Expr) -> Text:
+        """Of element ``k``: from its vector, or by the number of its row."""
+        if not isinstance(expr, (Load, Index)) or expr.serial in self._packs:
+            return super()._leaf(expr)
+        row, column = self.kernel.split(expr.view)
+        if row.is_constant:
+            return super()._leaf(expr)
+        own = index_text(row, "(first + k)", self.frame.macros)
+        places = [
+            part.code for part in (own, index_text(column, "col", self.frame.macros)) if part.code != "0"
+        ]
+        at = " + ".join(places) or "0"
+        if isinstance(expr, Index):
+            return Text(at, SUM if len(places) > 1 else own.strength)
+        return self.frame.value(expr, f"{self.frame.pointer(expr.buffer)}[{at}]")
 
     def _load_pack(self, load: Load) -> None:
         pack = self.names.new(f"{load.buffer}_pack")

@@ -208,6 +208,8 @@ def _structures(problem: Problem) -> list[Vector]:
     joins, turned = _joins(problem), traits_of(problem).turned
     eight = dict(settled(problem, (("threads_per_row", "eight"),))).get("threads_per_row") == "eight"
     told = _tells_totals(problem)
+    in_pieces = dict(settled(problem, (("scan_by", "pieces"),))).get("scan_by") == "pieces"
+    scans = ("thread", "pieces") if in_pieces else ("thread",)
     choices = itertools.product(
         ("block", "warp", "thread", "fit", *(("eight",) if eight else ())),
         _CACHES,
@@ -218,7 +220,7 @@ def _structures(problem: Problem) -> list[Vector]:
     found: dict[Vector, None] = {}
     # What several blocks share is read again from L2: half of those stream their results past it.
     shared = "grid_split" in dict(settled(problem, (("grid_split", "on"),)))
-    for (team, cache, split, single, threads), join in itertools.product(choices, joins):
+    for (team, cache, split, single, threads), join, by in itertools.product(choices, joins, scans):
         vector = (
             ("block_size", _OF_WARPS.get(threads, threads) if team in ("warp", "eight") else threads),
             ("grid_split", split),
@@ -230,6 +232,7 @@ def _structures(problem: Problem) -> list[Vector]:
             ("matrix_product", "each"),
             ("row_cache", cache),
             ("row_totals", "last"),
+            ("scan_by", by),
             ("single_pass", single),
             ("split_k", "each"),
             ("stores", "streamed" if shared and split == "on" and threads == "256" else "plain"),
@@ -249,6 +252,8 @@ def _structures(problem: Problem) -> list[Vector]:
                 found[settled(problem, (*vector, ("vector_width", "4")))] = None
         if bundles and (cache, split, single) == ("reread", "on", "on"):
             found.update(dict.fromkeys(_of_columns(problem, whole)))
+        if bundles and team == "eight" and split == "on":  # blocks that have room for a bundle too
+            found[settled(problem, (*vector, ("block_size", threads)))] = None
         if (team == "warp" and threads != "fit") or (team == "fit" and threads == "256"):
             found[settled(problem, (*vector, ("rows_a_warp", "2")))] = None
         if once and threads == "256" and (split == "on" or team in ("block", "fit")):

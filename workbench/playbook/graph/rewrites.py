@@ -59,9 +59,10 @@ GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""
 TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS = "taken_out", "depthwise", "interleaved", "whole_walks"
 SCATTERED_SUMS, ROW_STEPS, WIDER_ROWS = "scattered_sums", "row_steps", "wider_rows"
-JOINT_ROWS = "joint_rows"
+JOINT_ROWS, MADE_ONCE = "joint_rows", "made_once"
 _WHERE_LOWERED = (
     TAKEN_OUT, DEPTHWISE, INTERLEAVED, WHOLE_WALKS, SCATTERED_SUMS, ROW_STEPS, WIDER_ROWS, JOINT_ROWS,
+    MADE_ONCE,
 )  # fmt: skip
 LOWERED = frozenset(_WHERE_LOWERED)
 """Those that are made where operations become kernels, each by the module of its name."""
@@ -88,6 +89,7 @@ MAY_COST = frozenset(
         SCATTERED_SUMS,
         ROW_STEPS,
         JOINT_ROWS,
+        MADE_ONCE,
     ]
 )
 """Those that save bytes and may cost time: a launch more, a library's kernel for other shapes, or places that

@@ -24,7 +24,7 @@ from workbench.playbook.analysis.placement import (
 from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
 from workbench.playbook.graph.few_largest import RESULTS
-from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, ROW_STEPS
+from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, MADE_ONCE, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
 from workbench.playbook.ir.expr import Apply, Expr, Load, Pool, Reduction, leaves, walk
@@ -74,6 +74,7 @@ from workbench.playbook.lowering.equal_pieces import with_equal_pieces
 from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
+from workbench.playbook.lowering.made_once import is_worth_a_table
 from workbench.playbook.lowering.read_around import is_read_around
 from workbench.playbook.lowering.shifted import shifted_slices
 from workbench.playbook.lowering.stored_before import read_where_stored
@@ -369,6 +370,7 @@ class Lowering:
         self._node(node)
         self.keep(node.name)
         self._write_where_read_around(node)
+        self._write_where_shared(node)
         if len(self.operations) > asked or not self._is_long(node) or movement.computed_in_slices(self, node):
             return
         computed = [ref for ref in node.refs if not isinstance(self.value(ref).expr, Load)]
@@ -402,6 +404,16 @@ class Lowering:
             return
         if is_read_around(node.name, value.expr, self.users, self._count):
             self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
+
+    def _write_where_shared(self, node: OpNode) -> None:
+        """Write a value of few elements that very many are made of."""
+        value = self._values.get(Ref(ref=node.name))
+        if value is None or not self.fuse or len(node.outs) > 1:
+            return
+        if is_worth_a_table(node.name, value.expr, self.users, self._count):
+            self.applied.add(MADE_ONCE)
+            if MADE_ONCE not in self.without:
+                self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
 
     def _store_long_sums(self, node: OpNode) -> None:
         """Write a sum of many tensors that is read once more behind a call that was made of it."""

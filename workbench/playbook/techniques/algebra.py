@@ -13,6 +13,7 @@ from workbench.playbook.graph.rewrites import (
     INTERLEAVED,
     JOINT_ROWS,
     LOWERED,
+    MADE_ONCE,
     ONLY_FUSED,
     ROW_STEPS,
     SCATTERED_SUMS,
@@ -363,5 +364,17 @@ ALGEBRA = (
         "one where another ends. As many blocks as the card holds, which go over a row of gigabytes side by "
         "side, drift apart and read and write in thousands of places. Rows that fit on the chip lose by it: "
         "they are read twice.",
+    ),
+    _rewrite(
+        MADE_ONCE,
+        "what very many elements share is made once, in a kernel of its own",
+        "compute",
+        "the share of issue slots that are busy; launches",
+        "Fused into the kernel that wants it, a value is made again for every element: that saves a tensor "
+        "that would be written and read, and is right for a few additions. The sines of a rotary embedding "
+        "are the same for all heads of all sequences, and a sine takes thirty instructions where a "
+        "multiplication takes one; the shift of a quantiser's level is an inverse hyperbolic tangent of four "
+        "numbers, for millions of elements. A small kernel makes them once, and the large one reads them "
+        "from L2. What it costs is that launch, of one to two microseconds.",
     ),
 )

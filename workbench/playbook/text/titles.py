@@ -57,6 +57,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("row_steps", "off"): "Make each result of all that its steps read",
     ("wider_rows", "on"): "Reduce parts of rows along the whole rows",
     ("wider_rows", "off"): "Reduce parts of rows as rows of their own",
+    ("made_once", "on"): "Make once what very many elements share",
+    ("made_once", "off"): "Make what elements share where each of them is made",
     ("joint_rows", "on"): "Statistics of a row and its elements in one kernel",
     ("joint_rows", "off"): "Statistics of a row in a kernel of their own",
     ("steps_by", "block"): "A block waits between steps of its rows",

@@ -29,7 +29,7 @@ def rotated(t: dict[str, Tensor]) -> Tensor:
 
 def decayed(t: dict[str, Tensor]) -> Tensor:
     """A state's decay by channel: what is learned is a logarithm."""
-    return t["x"] * torch.tanh(torch.expm1(t["w"])).view(1, -1, 1, 1)
+    return t["x"] * torch.tanh(torch.expm1(t["w"])).view(1, -1, 1, 1)  # one for a vector of neighbours
 
 
 def scaled(t: dict[str, Tensor]) -> Tensor:
@@ -48,7 +48,7 @@ def of_weights(t: dict[str, Tensor]) -> Tensor:
 LARGE, SMALL = (32, 16, 1024, 64), (2, 16, 5, 6)
 CALLS: dict[str, tuple[Call, bool]] = {
     "rotated": (rotated, True),
-    "decayed": (decayed, True),
+    "decayed": (decayed, False),
     "scaled": (scaled, False),
     "shared": (shared, False),
     "of_weights": (of_weights, False),
@@ -63,7 +63,6 @@ def tensors_of(name: str, shape: tuple[int, ...]) -> dict[str, Tensor]:
     return {key: tensors[key] for key in wanted}
 
 
-@pytest.mark.many(5)
 @pytest.mark.parametrize("name", CALLS)
 def test_made_once_where_very_many_want_what_is_much_work(name: str) -> None:
     call, once = CALLS[name]
@@ -79,7 +78,7 @@ def test_made_once_where_very_many_want_what_is_much_work(name: str) -> None:
     tensors = tensors_of(name, SMALL)
     for vector in (made, again):
         check(call, generate(problem, vector).kernel.source, tensors, "checked")
-    assert predicted_factor(problem, again, made, H100) > 1.0
+    assert predicted_factor(problem, again, made, H100) > 1.5
 
 
 def test_a_search_starts_with_it() -> None:

@@ -410,7 +410,7 @@ class Lowering:
         value = self._values.get(Ref(ref=node.name))
         if value is None or not self.fuse or len(node.outs) > 1:
             return
-        if is_worth_a_table(node.name, value.expr, self.users, self._count):
+        if is_worth_a_table(node, value.expr, self.users, self._made):
             self.applied.add(MADE_ONCE)
             if MADE_ONCE not in self.without:
                 self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
@@ -442,6 +442,10 @@ class Lowering:
     def _count(self, name: str) -> int:
         """Elements of a result that was declared first."""
         return self._elements(self.sizes.shape(self.nodes[name].outs[0].dims))
+
+    def _made(self, node: OpNode) -> int:
+        """Elements of a node's first result."""
+        return self._elements(self.sizes.shape(node.outs[0].dims))
 
     def _is_long(self, node: OpNode) -> bool:
         value = self._values.get(Ref(ref=node.name))

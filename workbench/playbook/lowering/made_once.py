@@ -10,38 +10,54 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workbench.model import OpNode
+from workbench.model import Dim, OpNode
 from workbench.playbook.analysis.arithmetic import slow_instructions
 from workbench.playbook.ir.expr import Expr, Load, Reduction, leaves
 
 _LEAST_SHARING = 64
 """Elements that are made of each."""
+_LEAST_SLOW = 24.0
+"""Instructions of one: as many as a copy has time for. A square root and a division are fewer."""
 _LEAST_WORK = 2.0**29
-"""Instructions that all of them would take: 18 us of a card of 132 multiprocessors, were they no vectors."""
+"""Instructions that all elements would take: 18 us of a card of 132 multiprocessors."""
 _MOVED = frozenset(
     ["view", "expand", "permute", "transpose", "slice", "select", "squeeze", "unsqueeze", "clone", "alias"]
 )
 
 
 def is_worth_a_table(
-    name: str, expr: Expr, users: Callable[[str], Sequence[OpNode]], count: Callable[[str], int]
+    node: OpNode, expr: Expr, users: Callable[[str], Sequence[OpNode]], count: Callable[[OpNode], int]
 ) -> bool:
     """True for a value that costs less to write once than to make for each element that wants it; ``count``
-    has elements of a result. One that is made of a row's statistic stays with its row."""
-    most = max((count(user.name) for user in _computed_with(name, users)), default=0)
-    if most < _LEAST_SHARING * count(name) or slow_instructions(expr) * most < _LEAST_WORK:
+    has elements of a result.
+
+    One that is made of a row's statistic stays with its row, and one that all neighbours share, as the pixels
+    of a channel do, is made once for a vector of them.
+    """
+    if isinstance(expr, Load) or any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
         return False
-    return not isinstance(expr, Load) and not any(isinstance(leaf, Reduction) for leaf in leaves(expr))
+    slow = slow_instructions(expr)
+    if slow < _LEAST_SLOW:
+        return False
+    most = max((count(user) for user in _computed_with(node, users)), default=0)
+    return most >= _LEAST_SHARING * count(node) and slow * most >= _LEAST_WORK
 
 
-def _computed_with(name: str, users: Callable[[str], Sequence[OpNode]]) -> list[OpNode]:
-    """What reads a value, through views of it."""
+def _computed_with(node: OpNode, users: Callable[[str], Sequence[OpNode]]) -> list[OpNode]:
+    """What reads a value, through views of it, and has others of it for neighbours."""
     found: list[OpNode] = []
-    stack = [name]
+    stack = [node]
     while stack:
-        for user in users(stack.pop()):
+        seen = stack.pop()
+        for user in users(seen.name):
             if user.base_name in _MOVED:
-                stack.append(user.name)
-            else:
+                stack.append(user)
+            elif _last(seen) not in (None, 1) and _last(seen) == _last(user):
                 found.append(user)
     return found
+
+
+def _last(node: OpNode) -> Dim | None:
+    """The size of a result's last axis."""
+    dims = node.outs[0].dims
+    return dims[-1] if dims else None

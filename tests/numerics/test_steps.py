@@ -11,7 +11,7 @@ from quantisers import FLOATS, HONEST, OPS, SHAPES, WRONG
 from torch import Tensor
 
 from workbench.model import Crossed, DType, OpNode, OutputSpec, Ref
-from workbench.numerics import movement
+from workbench.numerics import movement, reductions
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
@@ -264,3 +264,13 @@ def test_whole_numbers_that_fell_over_an_edge_are_joined_with_what_they_may_be(n
     assert float(off.max()) > 0
     assert bool((made.error >= off).all())
     assert not bool((made.error[1] > 0).any()), "nothing there is near an edge"
+
+
+def test_a_product_with_any_whole_number_is_unsure_unless_it_is_zero() -> None:
+    """NaN becomes whatever number it becomes; times zero that is zero."""
+    number = converted([torch.nan, 3.0, torch.nan, 0.0, 2.0, 4.0], "i32")
+    pairs = movement.move("view", torch.ops.aten.view.default, [number, [3, 2]], {}, "i32")
+    assert isinstance(pairs, Tracked)
+    made = reductions.product(pairs, 1, False, "i64")
+    assert made.error.tolist() == [torch.inf, 0.0, 0.0]
+    assert made.value[2] == 8

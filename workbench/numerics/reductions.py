@@ -166,21 +166,23 @@ def order_error(pick: Callable[[Tensor], Tensor], x: Tracked, value: Tensor) -> 
 
 
 def product(x: Tracked, dims: int | None, keepdim: bool, dtype: DType) -> Tracked:
-    """``prod``: relative errors add up."""
-    flat = x.value.reshape(-1) if dims is None else x.value
-    axis = 0 if dims is None else dims
-    terms, error = flat, x.error.reshape(flat.shape)
-    value = terms.prod(dim=axis, keepdim=keepdim and dims is not None)
+    """``prod``: relative errors add up; whole numbers are off where a factor fell over an edge."""
+    terms = x.value.reshape(-1) if dims is None else x.value
+    axis, keepdim = 0 if dims is None else dims, keepdim and dims is not None
+    value = terms.prod(dim=axis, keepdim=keepdim)
+    if not is_float(dtype) and x.is_exact:
+        return Tracked(value, nothing(value), nothing(value), dtype)
+    magnitude, error = terms.to(torch.float64).abs(), x.error.reshape(terms.shape)
+    upper = (magnitude + error).prod(dim=axis, keepdim=keepdim)
+    spread = (upper - magnitude.prod(dim=axis, keepdim=keepdim)).clamp_min(0)
     if not is_float(dtype):
-        if x.is_exact:
-            return Tracked(value, nothing(value), nothing(value), dtype)
-        terms = terms.to(torch.float64)
-    upper = (terms.abs() + error).prod(dim=axis, keepdim=keepdim and dims is not None)
-    if not is_float(dtype):  # factors that fell over an edge
-        spread = upper - terms.abs().prod(dim=axis, keepdim=keepdim and dims is not None)
-        return Tracked(value, nothing(value), spread.nan_to_num(torch.inf), dtype)
-    own = SAFETY * accumulate_unit(dtype) * flat.shape[axis] * value.abs() + TINY[dtype]
-    spread = (upper - value.abs()).clamp_min(0).nan_to_num(0.0, torch.inf)
+        # Zero times a number of which nothing is known is zero all the same.
+        is_zero = ((magnitude == 0) & (error == 0)).any(dim=axis, keepdim=keepdim)
+        return Tracked(
+            value, nothing(value), spread.nan_to_num(torch.inf, torch.inf).where(~is_zero, 0.0), dtype
+        )
+    spread = spread.nan_to_num(0.0, torch.inf)
+    own = SAFETY * accumulate_unit(dtype) * terms.shape[axis] * value.abs() + TINY[dtype]
     return rounded(value, own.nan_to_num(0.0, torch.inf), (torch.zeros_like(spread), spread), dtype)
 
 

@@ -11,7 +11,7 @@ from workbench.playbook.analysis.row_passes import Pass, RowSpace, passes_of, wa
 from workbench.playbook.ir.expr import Index, Load, Pool, leaves, unguarded
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import Axis, View, split
+from workbench.playbook.ir.views import Axis, View, distinct, split
 from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.indexing import divisors_of, is_unit
@@ -63,7 +63,7 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
     loads = loads or [load for step in passes for load in space.column_loads(step.roots, guarded=True)]
     parts = [_walked(space, load) for load in loads]
     everything = product((space.rows, space.columns))
-    whole = [(row, column) for row, column in parts if _elements(row, column) == everything]
+    whole = [(row, column) for row, column in parts if distinct(row, column) == everything]
     return any(_near(row, column) for row, column in whole or parts if column.axes)
 
 
@@ -94,14 +94,14 @@ def bundles_of(space: RowSpace, passes: list[Pass]) -> bool:
                 continue
             if isinstance(leaf, Index):
                 varied |= rows.axes[-1].stride.is_one
-            elif lookups or leaf.serial not in plain or not (is_unit(rows) or shared_by_neighbours(rows)):
+            elif lookups or leaf.serial not in plain or not (is_unit(rows) or _shared_by_neighbours(rows)):
                 return False
             else:
                 varied |= is_unit(rows)
     return varied
 
 
-def shared_by_neighbours(rows: View) -> bool:
+def _shared_by_neighbours(rows: View) -> bool:
     """True where rows side by side find the same, as experts of one group of tokens do."""
     return rows.axes[-1].stride.is_zero
 
@@ -132,7 +132,3 @@ def _near(row: View, column: View) -> bool:
         return False
     apart = row.axes[-1].stride.number if row.axes else None
     return step == 1 or apart is None or apart > step
-
-
-def _elements(*parts: View) -> Size:
-    return product([axis.size for part in parts for axis in part.axes if not axis.stride.is_zero])

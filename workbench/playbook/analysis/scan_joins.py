@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from workbench.model import DType
 from workbench.playbook.ir.expr import Load, unguarded
 from workbench.playbook.ir.program import Scan
-from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import View, split
+from workbench.playbook.ir.views import distinct, split
 from workbench.playbook.text.cuda_text import CTYPES, SUM, Text, bounds
 from workbench.playbook.text.indexing import is_unit
 
@@ -135,11 +134,6 @@ def in_rows(scan: Scan) -> bool:
     read along its rows, and what it adds up to is written across them.
     """
     loads = [leaf.view for leaf in unguarded(scan.value) if isinstance(leaf, Load)]
-    views = [scan.view, *(view for view in loads if _elements(view) == scan.rows * scan.columns)]
+    views = [scan.view, *(view for view in loads if distinct(view) == scan.rows * scan.columns)]
     parts = [split(view, scan.rows, scan.columns)[1] for view in views]
     return scan.rows.is_one or any(is_unit(part) for part in parts)
-
-
-def _elements(view: View) -> Size:
-    """How many different ones a view finds."""
-    return product(axis.size for axis in view.axes if not axis.stride.is_zero)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.ir.operations import VIEWS
 from workbench.problem.few_axes import MOST
 
 _PRODUCTS = {
@@ -18,8 +19,7 @@ _PRODUCTS = {
     "aten.baddbmm.default": 1,
 }
 """Operands before the two that are multiplied."""
-_VIEWS = ("view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "alias", "clone")
-_PASSED_ON = frozenset([*_VIEWS, "convert_element_type"])
+_PASSED_ON = frozenset([*VIEWS, "convert_element_type"])
 """What costs next to nothing to do again."""
 _ROUNDED = ("f16", "bf16")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from workbench.model import Arg, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.playbook.ir.operations import is_pointwise
+from workbench.playbook.ir.operations import VIEWS, is_pointwise
 from workbench.problem.components import MOST, is_less, reduced_again, reduced_axes
 
 _JOINS = {
@@ -21,9 +21,6 @@ _JOINS = {
 _ROUNDED = ("f16", "bf16")
 _ROUNDS = ("aten.sum.dim_IntList", "aten.prod.dim_int")
 """Torch accumulates these in 32 bits; additions of 16-bit tensors would round after each."""
-_PASSED_ON = frozenset(
-    ["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "alias", "clone"]
-)
 
 
 def short_axis(edit: GraphEdit, node: OpNode) -> OpNode | None:
@@ -71,7 +68,7 @@ def _is_computed(edit: GraphEdit, ref: Ref) -> bool:
         if made is None or current.ref in seen:
             continue
         seen.add(current.ref)
-        if made.base_name not in _PASSED_ON:
+        if made.base_name not in VIEWS:
             if not is_pointwise(made):
                 return False
             computed = True

@@ -15,6 +15,9 @@ from workbench.playbook.ir.expr import Apply, Const, Expr, Pool
 Scalar = bool | int | float | str
 """A number, or text: an integer expression over size symbols."""
 
+VIEWS = frozenset(["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "alias", "clone"])
+"""Operations that move elements and compute none, one operand and one result."""
+
 _ORDER: tuple[DType, ...] = ("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64")
 _NARROW = frozenset(["u8", "i8", "i16"])
 _RANGES: Mapping[DType, tuple[int, int]] = {

@@ -90,6 +90,11 @@ def strided(shape: Sequence[Size], strides: Sequence[Size], offset: Size = ZERO)
     return merged(View(axes, offset))
 
 
+def distinct(*views: View) -> Size:
+    """How many different elements are found, by the axes that are not repeated."""
+    return product([axis.size for view in views for axis in view.axes if not axis.stride.is_zero])
+
+
 def merged(view: View) -> View:
     """The same view with as few axes as possible."""
     if view.is_merged:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from workbench.model import DType
-from workbench.playbook.analysis.column_order import largest_read
+from workbench.playbook.analysis.memory_order import largest_read
 from workbench.playbook.analysis.placement import identity
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of
 from workbench.playbook.graph.rewrites import INTERLEAVED

@@ -441,7 +441,7 @@ class Lowering:
 
     def _count(self, name: str) -> int:
         """Elements of a result that was declared first."""
-        return self._elements(self.sizes.shape(self.nodes[name].outs[0].dims))
+        return self._made(self.nodes[name])
 
     def _made(self, node: OpNode) -> int:
         """Elements of a node's first result."""

@@ -4,6 +4,7 @@ The shift of a quantiser's level is four numbers with an inverse hyperbolic tang
 elements add one. Angles of a rotary embedding are a line for each place, and every head of every sequence
 turns by their sines. Made where they are wanted, arithmetic and not memory is what a kernel waits for. Owns
 the choice: how many elements are made of a value is counted on the op graph, its work in its expression.
+Never writes one.
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from collections.abc import Callable, Sequence
 from workbench.model import Dim, OpNode
 from workbench.playbook.analysis.arithmetic import slow_instructions
 from workbench.playbook.ir.expr import Expr, Load, Reduction, leaves
+from workbench.playbook.ir.operations import VIEWS
 
 _LEAST_SHARING = 64
 """Elements that are made of each."""
 _LEAST_SLOW = 24.0
-"""Instructions of one: as many as a copy has time for. A square root and a division are fewer."""
+"""Instructions of one: as many as a copy has time for, roughly. A square root and a division are fewer."""
 _LEAST_WORK = 2.0**29
 """Instructions that all elements would take: 18 us of a card of 132 multiprocessors."""
-_MOVED = frozenset(
-    ["view", "expand", "permute", "transpose", "slice", "select", "squeeze", "unsqueeze", "clone", "alias"]
-)
 
 
 def is_worth_a_table(
@@ -50,7 +49,7 @@ def _computed_with(node: OpNode, users: Callable[[str], Sequence[OpNode]]) -> li
     while stack:
         seen = stack.pop()
         for user in users(seen.name):
-            if user.base_name in _MOVED:
+            if user.base_name in VIEWS:
                 stack.append(user)
             elif _last(seen) not in (None, 1) and _last(seen) == _last(user):
                 found.append(user)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, DType, OpNode
-from workbench.playbook.analysis.column_order import along_memory, rows_along_memory
 from workbench.playbook.analysis.divisions import body_with_reciprocals
+from workbench.playbook.analysis.memory_order import columns_along_memory, rows_along_memory
 from workbench.playbook.analysis.placement import Placement, best_placement, identity
 from workbench.playbook.graph.rewrites import TAKEN_OUT
 from workbench.playbook.ir.expr import Expr
@@ -78,7 +78,7 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     elif op in ("any", "all"):
         body = lowering.cast(body, "bool")
     if op in _IN_TWO_STEPS:
-        body = along_memory(lowering.pool, body, rows, columns)
+        body = columns_along_memory(lowering.pool, body, rows, columns)
     if lowering.fuse and op in _IN_TWO_STEPS:
         body, columns = over_whole(lowering, body, op, dtype, (rows, columns))
         body, columns = by_lines(lowering, body, op, dtype, (rows, columns))

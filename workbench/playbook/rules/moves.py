@@ -206,10 +206,9 @@ def _structures(problem: Problem) -> list[Vector]:
     width = traits_of(problem).widest
     once = not bundles and _read_once(problem)
     joins, turned = _joins(problem), traits_of(problem).turned
-    eight = dict(settled(problem, (("threads_per_row", "eight"),))).get("threads_per_row") == "eight"
+    eight = _is_offered(problem, "threads_per_row", "eight")
     told = _tells_totals(problem)
-    in_pieces = dict(settled(problem, (("scan_by", "pieces"),))).get("scan_by") == "pieces"
-    scans = ("thread", "pieces") if in_pieces else ("thread",)
+    scans = ("thread", "pieces") if _is_offered(problem, "scan_by", "pieces") else ("thread",)
     choices = itertools.product(
         ("block", "warp", "thread", "fit", *(("eight",) if eight else ())),
         _CACHES,
@@ -285,6 +284,11 @@ def _tells_totals(problem: Problem) -> bool:
     return traits.row_totals and max(rows, default=0) <= _FEW_TO_HEAR
 
 
+def _is_offered(problem: Problem, name: str, value: str) -> bool:
+    """True where the value stays when nothing else is asked for."""
+    return dict(settled(problem, ((name, value),))).get(name) == value
+
+
 def _leaves_lanes_idle(problem: Problem, width: int) -> bool:
     """True where a row is no whole number of vectors for eight lanes each."""
     traits = traits_of(problem)
@@ -328,7 +332,7 @@ def _abreast(problem: Problem) -> list[Vector]:
 
     A lane has four of them, and one where rows are too few to fill the card so.
     """
-    if dict(settled(problem, (("threads_per_row", "bundle"),))).get("threads_per_row") != "bundle":
+    if not _is_offered(problem, "threads_per_row", "bundle"):
         return []
     traits = traits_of(problem)
     rows = [r.shape.rows.at(case) for r in traits.rows if r.shape.beside for case in traits.declared_cases]

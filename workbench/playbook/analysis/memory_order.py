@@ -2,7 +2,8 @@
 
 A sum over channels and pixels of a channels-last image is the same in any order of its axes, up to rounding.
 Taken as torch writes them, neighbouring threads would read what lies a whole pixel apart. So it is with rows
-that lie side by side, as the groups of channels of a sound, one for each moment.
+that lie side by side, as the groups of channels of a sound, one for each moment. Owns both orders; never says
+who walks.
 """
 
 from __future__ import annotations
@@ -10,21 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from workbench.playbook.ir.expr import Expr, Pool, loads_below
-from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import Axis, NotAView, View, joined, permuted, runs, split
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.views import Axis, NotAView, View, distinct, permuted, split
 
 
-def along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
+def columns_along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
     """``body`` over (rows, columns) with the columns as the largest tensor that is read has them."""
-    axes = _axes_of_columns(body, rows, columns)
-    order = sorted(range(len(axes)), key=lambda i: -_apart(axes[i]))
-    if order == list(range(len(axes))):
+    found = largest_read(body, rows, columns)
+    axes = () if found is None else found[1].axes
+    order, sizes = _order(axes), [axis.size for axis in axes]
+    if order is None:
         return body
-    sizes = [axis.size for axis in axes]
 
     def turned(view: View) -> View:
-        row, *parts = runs(view, (rows, *sizes))
-        return joined((row, *(parts[i] for i in order)), view.offset)
+        return permuted(view, (rows, *sizes), (0, *(i + 1 for i in order)))
 
     try:
         return pool.through(body, turned)
@@ -38,22 +38,20 @@ def rows_along_memory(
     """``body`` with its rows as the largest tensor that is read has them, where rows lie side by side; and
     what makes of a view of these rows one of the rows as they were."""
     found = largest_read(body, rows, columns)
-    axes = () if found is None else found[0].axes
-    if found is None or len(axes) < 2 or not _lie_side_by_side(axes, found[1].axes):
+    if found is None or not _lie_side_by_side(found[0].axes, found[1].axes):
         return body, _as_it_is
-    order = sorted(range(len(axes)), key=lambda i: -_apart(axes[i]))
-    if order == list(range(len(axes))):
+    order, sizes = _order(found[0].axes), [axis.size for axis in found[0].axes]
+    if order is None:
         return body, _as_it_is
-    sizes = [axis.size for axis in axes]
-    turned_sizes = [sizes[i] for i in order]
-    original = [order.index(i) for i in range(len(axes))]
 
     def turned(view: View) -> View:
-        *parts, column = runs(view, (*sizes, columns))
-        return joined((*(parts[i] for i in order), column), view.offset)
+        return permuted(view, (*sizes, columns), (*order, len(order)))
+
+    def back(view: View) -> View:
+        return permuted(view, [sizes[i] for i in order], [order.index(i) for i in range(len(order))])
 
     try:
-        return pool.through(body, turned), lambda view: permuted(view, turned_sizes, original)
+        return pool.through(body, turned), back
     except NotAView:
         return body, _as_it_is
 
@@ -62,9 +60,15 @@ def _as_it_is(view: View) -> View:
     return view
 
 
+def _order(axes: tuple[Axis, ...]) -> list[int] | None:
+    """Axes from those whose steps lie furthest apart; None where they come so."""
+    order = sorted(range(len(axes)), key=lambda i: -_apart(axes[i]))
+    return None if order == list(range(len(axes))) else order
+
+
 def _lie_side_by_side(rows: tuple[Axis, ...], columns: tuple[Axis, ...]) -> bool:
     """The nearest neighbour of an element is in another row."""
-    return min(map(_apart, rows)) < min(map(_apart, columns), default=0.0)
+    return bool(rows and columns) and min(map(_apart, rows)) < min(map(_apart, columns))
 
 
 def largest_read(body: Expr, rows: Size, columns: Size) -> tuple[View, View] | None:
@@ -77,15 +81,9 @@ def largest_read(body: Expr, rows: Size, columns: Size) -> tuple[View, View] | N
             row, along = split(load.view, rows, columns)
         except NotAView:
             continue
-        elements = product(axis.size for axis in load.view.axes if not axis.stride.is_zero)
+        elements = distinct(load.view)
         largest = max(largest, (elements.probes[0], (row, along)), key=lambda found: found[0])
     return largest[1]
-
-
-def _axes_of_columns(body: Expr, rows: Size, columns: Size) -> tuple[Axis, ...]:
-    """Axes of the columns as the largest load has them; none where nothing is read."""
-    found = largest_read(body, rows, columns)
-    return () if found is None else found[1].axes
 
 
 def _apart(axis: Axis) -> float:

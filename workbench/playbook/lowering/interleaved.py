@@ -10,8 +10,8 @@ distance is known. By Steiner's theorem it is the sum of distances from a channe
 with that mean in one pass, and the squared distance between the means once for each element of the channel.
 
 Rows of one neighbour, which lie side by side, are summed so anyway. Long ones need to be by themselves: a
-kernel that also stores something for every element would walk along each of them twice. Never decides which
-kernel walks, nor knows of channels and groups: it looks at strides.
+kernel that also stores something for every element, or needs one statistic for the next, would walk along
+each of them twice. Never decides which kernel walks, nor knows of channels and groups: it looks at strides.
 """
 
 from __future__ import annotations

@@ -17,8 +17,10 @@ from workbench.model import (
     Problem,
     Profile,
 )
+from workbench.playbook.rules.cards import RISKS
 from workbench.playbook.rules.moves import cross, moves, parse_vector, seed_vectors
 from workbench.playbook.techniques.table import TECHNIQUES, settled
+from workbench.playbook.text.titles import TITLES
 
 
 def softmax(rows: int, columns: int) -> Problem:
@@ -149,6 +151,12 @@ def test_every_technique_teaches() -> None:
     assert len(TECHNIQUES) >= 8
     for technique in TECHNIQUES.values():
         assert len(technique.teaches) > 200 and technique.look_for and len(technique.values) > 1
+
+
+def test_every_technique_has_a_risk_and_a_title_for_each_value() -> None:
+    """A card repeats both: without them a search would end where the technique is first offered."""
+    assert set(RISKS) == set(TECHNIQUES)
+    assert set(TITLES) == {(name, value) for name, one in TECHNIQUES.items() for value in one.values}
 
 
 def test_vectors_are_read_from_words() -> None:

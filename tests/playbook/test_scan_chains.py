@@ -1,4 +1,5 @@
-"""Running totals of running totals: one kernel where the second needs of the first what it has at hand."""
+"""Running totals along the same rows, side by side or of one another: one kernel, where what is needed of
+the first is what a thread has at hand."""
 
 import pytest
 import torch
@@ -48,6 +49,38 @@ def three(t: Tensors) -> Tensor:
     return torch.cumsum(torch.cumsum(torch.cumsum(t["x"], 1), 1), 1)
 
 
+def means_so_far(t: Tensors) -> tuple[Tensor, Tensor]:
+    """Mean and variance of all that came before, as a cumulative layer norm has them."""
+    count = torch.arange(1, t["x"].shape[1] + 1, dtype=torch.float32)
+    mean = torch.cumsum(t["x"], 1) / count
+    return mean, torch.cumsum(t["x"].square(), 1) / count - mean.square()
+
+
+def weighted_so_far(t: Tensors) -> Tensor:
+    weights = t["y"].exp()
+    return torch.cumsum(weights * t["x"], 1) / torch.cumsum(weights, 1)
+
+
+def apart_at_the_end(t: Tensors) -> Tensor:
+    """Distance of two distributions: what both come to, and its mean square."""
+    ours = torch.cumsum(torch.softmax(t["x"], 1), 1)
+    return (ours - torch.cumsum(t["y"], 1)).square().mean(1).sqrt()
+
+
+def overlap(t: Tensors) -> Tensor:
+    """As the loss of Lovasz weighs errors: three totals, one of them of what is made."""
+    wanted = (t["y"] > 0).float()
+    both = wanted.sum(1, keepdim=True) - torch.cumsum(wanted, 1)
+    either = wanted.sum(1, keepdim=True) + torch.cumsum(1 - wanted, 1)
+    return (torch.cumsum(t["x"], 1) * (1 - both / (either + 1))).sum(1)
+
+
+def at_risk(t: Tensors) -> Tensor:
+    """Of all that come later: a partial likelihood, whose rows are those of one event each."""
+    later = torch.logcumsumexp(t["x"].flip(1), 1)
+    return ((t["x"].flip(1) - later) * t["y"].flip(1)).sum(1)
+
+
 def across(t: Tensors) -> Tensor:
     return torch.cumsum(torch.cumsum(t["x"], 1), 0)
 
@@ -61,11 +94,19 @@ def place(t: Tensors) -> Tensor:
     return torch.cummax(torch.cumsum(t["x"], 1), 1).indices
 
 
-CHAINS: tuple[Call, ...] = (decayed, told_twice, exclusive, backwards, whole_numbers, largest_sum)
+CHAINS: tuple[Call, ...] = (
+    decayed, told_twice, exclusive, backwards, whole_numbers, largest_sum, three, means_so_far,
+    weighted_so_far, apart_at_the_end, overlap, at_risk,
+)  # fmt: skip
+REDUCED: tuple[Call, ...] = (apart_at_the_end, overlap, at_risk)
+"""Where a row comes to one number: in the kernel of its totals, or in one of its own."""
 APART: tuple[Call, ...] = (across, shifted, place)
 VECTORS: dict[str, Vector] = {
     "scalars": (("block_size", "64"),),
     "vectors": (("block_size", "64"), ("vector_width", "4")),
+    "lanes": (("block_size", "64"), ("scan_lanes", "8"), ("vector_width", "2")),
+    "a_block_sums": (("block_size", "64"), ("row_sums", "block"), ("vector_width", "4")),
+    "a_warp_sums": (("block_size", "64"), ("row_sums", "warp")),
 }
 
 
@@ -80,14 +121,16 @@ def launches(source: str) -> int:
 
 def taken(call: Call, given: Tensors) -> Tensors:
     """What the call looks at: a problem has no argument that nobody reads."""
-    return given if call in (decayed, told_twice, exclusive) else {"x": given["x"]}
+    both = (decayed, told_twice, exclusive, weighted_so_far, apart_at_the_end, overlap, at_risk)
+    return given if call in both else {"x": given["x"]}
 
 
 @pytest.mark.many(9)
 @pytest.mark.parametrize(("call", "vector"), crossed(CHAINS, VECTORS))
 def test_one_kernel_for_both(call: Call, vector: str) -> None:
     source = generate(problem_of(call, taken(call, tensors(3, 300))), VECTORS[vector]).kernel.source
-    assert launches(source) == 1
+    apart = call in REDUCED and "row_sums" not in dict(VECTORS[vector])
+    assert launches(source) == 1 + apart
     for rows, columns in ((3, 300), (2, 1), (5, 67), (1, 1026), (4, 64)):
         check(call, source, taken(call, tensors(rows, columns)), "checked")
 
@@ -106,13 +149,6 @@ def test_apart_where_more_is_needed_than_the_total_at_hand(call: Call) -> None:
     source = generate(problem_of(call, given), VECTORS["vectors"]).kernel.source
     assert launches(source) > 1
     check(call, source, given, "checked")
-
-
-def test_a_chain_has_two() -> None:
-    given = taken(three, tensors(3, 130))
-    source = generate(problem_of(three, given), VECTORS["vectors"]).kernel.source
-    assert launches(source) == 2
-    check(three, source, given, "checked")
 
 
 def test_tiles_of_long_rows_have_one_scan_each() -> None:

@@ -42,8 +42,8 @@ def lanes_of(schedule: Schedule, scan: Scan, cases: Cases) -> int:
 
 
 def _may_have_lanes(scan: Scan) -> bool:
-    """Two scans in one kernel are a block's; rows that lie side by side have a thread each."""
-    return scan.ahead is None and in_rows(scan)
+    """Rows that lie side by side have a thread each."""
+    return in_rows(scan)
 
 
 def _fitted(schedule: Schedule, rows: Size, columns: Size, sizes: Mapping[str, int]) -> int:

@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.playbook.analysis.placement import identity
+from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.analysis.row_totals import buffers_read
-from workbench.playbook.analysis.scan_joins import PLACES, in_rows, is_pair
-from workbench.playbook.analysis.scan_lanes import lanes_of
+from workbench.playbook.analysis.scan_joins import PLACES, in_rows
 from workbench.playbook.analysis.scan_tail import EMPTY, before_name, is_before, is_column, is_one, writes
 from workbench.playbook.analysis.shared_weights import weights_of
 from workbench.playbook.ir.expr import (
@@ -55,7 +55,7 @@ def with_sums(
     program: Program, steps: Sequence[ProgramStep], schedule: Schedule, cases: Cases
 ) -> list[ProgramStep]:
     """The steps; kernels that only reduce what a scan makes along its rows are that scan's, and those that
-    reduce what a scan by lanes reads.
+    reduce what a scan reads.
 
     Kernels that sum rows to few results each, weighed alike, walk them once; few at the sizes of ``cases``.
     """
@@ -65,19 +65,21 @@ def with_sums(
     if schedule.row_sums:
         found = _summed(program, found, cases)
     for kernel in [step for step in found if isinstance(step, Kernel)]:
-        for scan in [step for step in found if isinstance(step, Scan) and _may_begin(step, schedule, cases)]:
-            if _comes_before(program, found, kernel, scan):
-                found[found.index(scan)] = replace(scan, before=kernel)
+        for scan in [step for step in found if isinstance(step, Scan)]:
+            if _may_begin(scan, schedule) and _comes_before(program, found, kernel, scan):
+                found[found.index(scan)] = replace(scan, before=_both(kernel, scan.before))
                 found.remove(kernel)
                 break
     return found
 
 
-def _may_begin(scan: Scan, schedule: Schedule, cases: Cases) -> bool:
-    """True for scans whose kernel may walk a row before: those with sums, and those by lanes of a warp."""
-    if scan.before is not None:
-        return False
-    return bool(scan.sums) or (_may_have(scan) and lanes_of(schedule, scan, cases) > 0)
+def _may_begin(scan: Scan, schedule: Schedule) -> bool:
+    """True for scans whose kernel may walk a row before: all that a team of threads makes by itself."""
+    return not schedule.look_back and (bool(scan.sums) or _may_have(scan))
+
+
+def _both(first: Kernel, other: Kernel | None) -> Kernel:
+    return first if other is None else Kernel([*first.stores, *other.stores])
 
 
 def _summed(program: Program, steps: Sequence[ProgramStep], cases: Cases) -> list[ProgramStep]:
@@ -86,14 +88,19 @@ def _summed(program: Program, steps: Sequence[ProgramStep], cases: Cases) -> lis
     for scan in [step for step in steps if isinstance(step, Scan) and _may_have(step)]:
         grown = scan
         for kernel in [step for step in found if isinstance(step, Kernel)]:
-            stores = _of_scan(program.pool, grown, kernel) if _may_move(found, scan, kernel) else None
+            if not _may_move(found, scan, kernel):
+                continue
+            sums, first = _known_first(program.pool, grown, kernel)
+            stores = _of_scan(program.pool, grown, sums)
             if stores is not None:
-                grown = replace(grown, sums=(*grown.sums, *stores))
+                before = _both(first, grown.before) if first is not None else grown.before
+                grown = replace(grown, sums=(*grown.sums, *stores), before=before)
                 found.remove(kernel)
         if grown is not scan:
             others = [step for step in found if step is not scan]
             read = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
-            grown = replace(grown, kept=scan.buffer in read)
+            ahead = tuple(replace(one, kept=one.buffer in read) for one in grown.ahead)
+            grown = replace(grown, kept=scan.buffer in read, ahead=ahead)
             found[found.index(scan)] = as_exclusive(program.pool, grown)
     return [_walked_once(program.pool, step, cases) if isinstance(step, Kernel) else step for step in found]
 
@@ -109,6 +116,8 @@ def _comes_before(program: Program, steps: Sequence[ProgramStep], kernel: Kernel
     others = [step for step in steps if step is not kernel and step is not scan]
     wanted = {output.buffer for output in program.outputs}.union(*map(buffers_read, others))
     if (first.rows, first.columns) != (scan.rows, scan.columns) or made.keys() & wanted:
+        return False
+    if scan.before is not None and made.keys() & buffers_read(scan.before):
         return False
     between = steps[steps.index(kernel) + 1 : steps.index(scan)]
     if buffers_read(kernel) & set[str]().union(*map(writes, between)):
@@ -129,7 +138,7 @@ def _is_plain(program: Program, store: Store) -> bool:
 
 def _at_its_row(pool: Pool, scan: Scan, made: Collection[str]) -> Iterator[bool]:
     """For each load of some values a row whether it is that of the row at hand."""
-    roots = [scan.value, *(store.value for store in scan.tail)]
+    roots = [*(one.value for one in scan.ahead), scan.value, *(store.value for store in scan.tail)]
     roots += [part for one in sums_of(pool, scan) for part in one.parts.shared.values()]
     for load in (load for load in loads_below(roots) if load.buffer in made):
         row, column = split(load.view, scan.rows, scan.columns)
@@ -168,8 +177,7 @@ def few_beside(scan: Scan, cases: Sequence[Mapping[str, int]]) -> bool:
 
 
 def _may_have(scan: Scan) -> bool:
-    plain = scan.op not in PLACES and not is_pair(scan.op, scan.value.dtype)
-    return plain and scan.ahead is None and not scan.backwards and in_rows(scan)
+    return scan.op not in PLACES and in_rows(scan)
 
 
 def _may_move(steps: Sequence[ProgramStep], scan: Scan, kernel: Kernel) -> bool:
@@ -177,10 +185,39 @@ def _may_move(steps: Sequence[ProgramStep], scan: Scan, kernel: Kernel) -> bool:
     first, last = steps.index(scan), steps.index(kernel)
     if first > last or kernel.tail is not None or kernel.ahead is not None:
         return False
-    if any(store.level != "row" for store in kernel.stores) or scan.buffer not in buffers_read(kernel):
+    if any(store.level != "row" for store in kernel.stores):
+        return False
+    if not _made_by(scan).keys() & buffers_read(kernel):
         return False
     needed = buffers_read(kernel) | {store.buffer for store in kernel.stores}
     return not needed & set[str]().union(*(writes(step) for step in steps[first + 1 : last]))
+
+
+def _known_first(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Kernel, Kernel | None]:
+    """The kernel, with loads for what its rows come to before a total is asked for; and what that is."""
+    rows, columns = kernel.stores[0].rows, kernel.stores[0].columns
+    if rows != scan.rows:
+        return kernel, None
+    made = {*_made_by(scan), *(store.buffer for store in scan.tail)}
+    space, names, first = RowSpace(pool, kernel), dict[int, str](), list[Store]()
+    for inner in (
+        one for store in kernel.stores for each in reductions_of(store.value) for one in walk(each.body)
+    ):
+        if not isinstance(inner, Reduction) or inner.key in names:
+            continue
+        form = space.row_form(inner)
+        if form is None or made & {load.buffer for load in loads_below([inner])}:
+            continue
+        names[inner.key] = f"{scan.buffer}_row_{len(scan.sums) + len(names)}"
+        first.append(Store(names[inner.key], form, identity(rows), rows, columns, "row"))
+
+    def known(expr: Expr) -> Expr | None:
+        if not isinstance(expr, Reduction) or expr.key not in names:
+            return None
+        return pool.load(names[expr.key], expr.dtype, expr.view)
+
+    stores = [replace(store, value=pool.mapped(store.value, known, bodies=True)) for store in kernel.stores]
+    return (Kernel(stores), Kernel(first)) if first else (kernel, None)
 
 
 def _of_scan(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Store, ...] | None:
@@ -194,9 +231,7 @@ def _of_scan(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Store, ...] | None
         for store in stores:
             if not all(_is_able(pool, scan, one) for one in reductions_of(store.value)):
                 return None
-            if scan.buffer in {load.buffer for load in _outside(store.value)} or not _outside_reads(
-                store, made
-            ):
+            if any(load.buffer in {*made, *_made_by(scan)} for load in _outside(store.value)):
                 return None
             beside_row(scan, store)
     except NotAView:
@@ -222,8 +257,9 @@ def _outside(value: Expr) -> list[Load]:
     return [expr for expr in walk(value) if isinstance(expr, Load)]
 
 
-def _outside_reads(store: Store, made: dict[str, Store]) -> bool:
-    return not any(load.buffer in made for load in _outside(store.value))
+def _made_by(scan: Scan) -> dict[str, View]:
+    """The totals that a kernel has at hand, and where each is kept."""
+    return {one.buffer: one.view for one in (*scan.ahead, scan)}
 
 
 def reductions_of(value: Expr) -> list[Reduction]:
@@ -239,11 +275,12 @@ def _is_able(pool: Pool, scan: Scan, reduction: Reduction) -> bool:
         return False
     parts = parts_of(pool, scan, reduction.rows.size, reduction.body)
     for leaf in parts.own:
-        if isinstance(leaf, Index) or leaf.lookups or leaf.buffer == scan.buffer:
+        if isinstance(leaf, Index) or leaf.lookups or leaf.buffer in _made_by(scan):
             return False
         axes_of(scan, reduction.rows.size, leaf.view)
-    loads = [load for part in parts.shared.values() for load in _outside(part) if load.buffer == scan.buffer]
-    return all(load.view == scan.view and not load.lookups for load in loads)
+    at_hand = _made_by(scan)
+    loads = [load for part in parts.shared.values() for load in _outside(part) if load.buffer in at_hand]
+    return all(load.view == at_hand[load.buffer] and not load.lookups for load in loads)
 
 
 # ------------------------------------------------------------------------------------ two spaces
@@ -314,7 +351,7 @@ def as_exclusive(pool: Pool, scan: Scan) -> Scan:
 
     What it scans is then what the row has at the same column, which others of its kernel want too.
     """
-    inner = _one_later(pool, scan)
+    inner = None if scan.backwards else _one_later(pool, scan)
     whole = [*(store.value for store in scan.tail), *(store.value for store in scan.sums)]
     if inner is None or any(is_before(load, scan) for load in loads_below(whole)):
         return scan

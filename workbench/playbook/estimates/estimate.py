@@ -148,7 +148,7 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
     match step:
         case LibraryCall():
             return library_time(asked, step)
-        case Scan() if step.sums or step.before is not None:
+        case Scan() if step.sums or step.ahead or step.before is not None:
             return scan_rows_time(asked, step)
         case Scan() if asked.schedule.scan_by != "thread" and not in_rows(step):
             return stacked_time(asked, step)
@@ -325,9 +325,8 @@ def _scan(asked: Asked, scan: Scan) -> Estimate:
     lanes = asked.schedule.threads if in_rows(scan) else 1
     width = asked.width(scan.columns)
     tiles = columns / lanes / width
-    scans = 1 if scan.ahead is None else 2
     kind = "logsumexp" if scan.op == "logsumexp" else "sum"
-    joined = tiles * scans * join_ns(kind, lanes, asked.schedule.tree) if lanes > 1 else 0.0
+    joined = tiles * join_ns(kind, lanes, asked.schedule.tree) if lanes > 1 else 0.0
     deep = 1 if lanes > 1 else UNROLLED
     taken = scanned(scan.op, scan.value.dtype, asked.schedule.fast_math)
     cost = instructions_of(scan.values, asked.schedule.fast_math) + taken.value + reach.A_REQUEST * 2 / width

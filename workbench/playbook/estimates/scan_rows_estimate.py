@@ -32,12 +32,14 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     schedule, summed = asked.schedule, sums_of(asked.program.pool, scan)
     rows, columns, width = asked.at(scan.rows), asked.at(scan.columns), asked.width(scan.columns)
     lanes, beside_in_warp = schedule.threads, 1
-    by_warp = not (scan.sums and schedule.row_sums == "block")
+    few = lanes_of(schedule, scan, asked.declared)
+    by_warp = schedule.row_sums != "block" if scan.sums else few > 0
     if by_warp:
-        lanes = lanes_of(schedule, scan, asked.declared) or WARP
+        lanes = few or WARP
         beside_in_warp = WARP // lanes
     teams = math.ceil(rows / beside_in_warp)
-    roots = [scan.value, *(store.value for store in scan.tail)]
+    scans = [*scan.ahead, *([scan] if scan.op else [])]
+    roots = [*(one.value for one in scan.ahead), scan.value, *(store.value for store in scan.tail)]
     roots += [part for one in summed for part in one.parts.shared.values()]
     tiles = math.ceil(columns / lanes / width)
     covered = tiles * lanes * width * beside_in_warp
@@ -50,9 +52,10 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
     along = [asked.element_of(name) for name in scan.written if name not in sums]
     stored = float(rows * columns * sum(along)) + asked.stored(scan.sums)
     cost = instructions_of(roots, schedule.fast_math)
-    if scan.op:
-        joins = _JOINS if beside_in_warp == 1 else math.log2(lanes) + 2.0
-        cost += scanned(scan.op, scan.value.dtype, schedule.fast_math).value + joins / width
+    joins = _JOINS if beside_in_warp == 1 else math.log2(lanes) + 2.0
+    for one in scans:
+        taken = scanned(one.op, one.value.dtype, schedule.fast_math)
+        cost += taken.value + taken.join * joins / width
     cost += reach.A_REQUEST * (len(loads) + len(along)) / width + sum(_entered(asked, one) for one in summed)
     joined = join_ns("sum", lanes, schedule.tree)
     results = sum(asked.at(one.beside) for one in summed)
@@ -63,7 +66,7 @@ def scan_rows_time(asked: Asked, scan: Scan) -> Estimate:
         near_bytes=near / teams,
         instructions=cost * covered,
         trips=float(tiles),
-        join_ns=(tiles * bool(scan.op) + results) * joined,
+        join_ns=(tiles * len(scans) + results) * joined,
     )
     held = width * (2.0 + len(loads)) + results * (1.0 + width * any(one.parts.own for one in summed))
     threads = WARP if by_warp else lanes
@@ -108,6 +111,7 @@ def _loads(scan: Scan, roots: Iterable[Expr], summed: Iterable[Summed]) -> list[
     for one in summed:
         found.update((leaf.serial, leaf) for leaf in one.parts.own if isinstance(leaf, Load))
     made = {store.buffer for store in scan.before.stores} if scan.before is not None else set[str]()
+    made.update(one.buffer for one in scan.ahead)
     read = [load for load in found.values() if load.buffer not in made]
     return [load for load in read if not (is_total(load, scan) or is_before(load, scan))]
 

@@ -104,7 +104,7 @@ class _Writer:
                 return step, step
             case Scan():
                 name = self._called(step.buffer)
-                if step.sums or step.before is not None:
+                if step.sums or step.ahead or step.before is not None:
                     return step, scan_rows_kernel(self.site, step, name)
                 return step, scan_step(self.site, step, name, self.names)
             case Convolution():

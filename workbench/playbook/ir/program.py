@@ -148,8 +148,9 @@ class Scan:
     """Pointwise work on the totals, over (rows, columns): a load of ``buffer`` is the total at hand."""
     kept: bool = True
     """False when only ``tail`` needs the totals: they are not written."""
-    ahead: Scan | None = None
-    """A scan over the same rows and columns whose totals this one reads, made in the same kernel."""
+    ahead: tuple[Scan, ...] = ()
+    """Scans over the same rows and columns that the same kernel makes first: each may read the totals of
+    those before it, and this one of them all."""
 
     before: Kernel | None = None
     """Reductions of the same rows that all others are made of: the maximum and sum of a softmax."""
@@ -160,7 +161,7 @@ class Scan:
     @property
     def values(self) -> tuple[Expr, ...]:
         """What the kernel computes."""
-        ahead = () if self.ahead is None else self.ahead.values
+        ahead = [value for one in self.ahead for value in one.values]
         stores = (*(self.before.stores if self.before else ()), *self.tail, *self.sums)
         return (*ahead, self.value, *(store.value for store in stores))
 
@@ -168,7 +169,7 @@ class Scan:
     def written(self) -> tuple[str, ...]:
         """Buffers the kernel writes."""
         own = (self.buffer,) if self.kept else ()
-        ahead = () if self.ahead is None else self.ahead.written
+        ahead = [name for one in self.ahead for name in one.written]
         return (*ahead, *own, *(store.buffer for store in (*self.tail, *self.sums)))
 
 

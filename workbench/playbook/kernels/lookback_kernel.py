@@ -13,7 +13,6 @@ from workbench.model import Target
 from workbench.playbook.analysis.scan_joins import PLACES, Join, in_rows
 from workbench.playbook.ir.program import Buffer, Scan
 from workbench.playbook.ir.sizes import Size
-from workbench.playbook.kernels.chain_kernel import chain_kernel
 from workbench.playbook.kernels.kernel_text import KernelText, Site, StackedText, TiledText, block
 from workbench.playbook.kernels.scan_kernel import ScanKernel, scan_kernel
 from workbench.playbook.kernels.stacked_kernel import stacked_scan
@@ -47,8 +46,6 @@ def may_tile(scan: Scan) -> bool:
 
 def scan_step(site: Site, scan: Scan, name: str, names: Names) -> KernelText | TiledText | StackedText:
     """The kernel of a scan; with look-back or in pieces, both kernels, between which the plan chooses."""
-    if scan.ahead is not None:
-        return chain_kernel(site, scan, name)
     if site.schedule.scan_by != "thread" and not in_rows(scan):
         return stacked_scan(site, scan, name, names)
     plain = scan_kernel(site, scan, name)

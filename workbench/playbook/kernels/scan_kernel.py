@@ -152,11 +152,15 @@ class ScanKernel:
 
     def scanned_by(self, lanes: int) -> str:
         """What comes before a thread's own columns."""
+        return self.scanned(self.join, lanes, "total", "carry")
+
+    def scanned(self, join: Join, lanes: int, total: str, carry: str) -> str:
+        """The same for totals of any scan: by so many lanes, or by a block where there are none."""
         if not lanes:
-            self.need_block_scan()
-            return f"block_scan<{self.join.struct}>(total, {self.start}, carry)"
-        self.frame.helpers.update(["lane_scan", *self.join.lane_shuffles, *self.join.helpers])
-        return f"lane_scan<{self.join.struct}, {lanes}>(total, carry)"
+            self.frame.helpers.update(["block_scan", *join.shuffles, *join.helpers])
+            return f"block_scan<{join.struct}>({total}, {join.start}, {carry})"
+        self.frame.helpers.update(["lane_scan", *join.lane_shuffles, *join.helpers])
+        return f"lane_scan<{join.struct}, {lanes}>({total}, {carry})"
 
     def _whose_row(self, team: TeamText) -> list[str]:
         if team.kind == "block":
@@ -167,10 +171,6 @@ class ScanKernel:
             f"const int row = {team.first_row};",
             *block(f"if (row >= {self.rows})", ["return;"]),
         ]
-
-    def need_block_scan(self) -> None:
-        """Ask for the helper functions of a block."""
-        self.frame.helpers.update(["block_scan", *self.join.shuffles, *self.join.helpers])
 
     @property
     def width(self) -> str:

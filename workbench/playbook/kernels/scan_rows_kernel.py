@@ -1,17 +1,18 @@
 """Rows of running totals that are used up at once: a warp or a block a row, which reads everything once.
 
-Owns the text of such a kernel: totals, what is computed from them, and what that comes to along the row, for
-one result or for several side by side, as the colours of a ray are. scan_sums.py says which reductions those
-are, scan_kernel.py has scans alone.
+Owns the text of such a kernel: totals of one or several scans, what is computed from them, and what that
+comes to along the row, for one result or for several side by side, as the colours of a ray are. scan_sums.py
+says which reductions those are, scan_chains.py which scans; scan_kernel.py has one scan alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.row_passes import Accumulator
+from workbench.playbook.analysis.scan_joins import Join
 from workbench.playbook.analysis.scan_lanes import lanes_of
 from workbench.playbook.analysis.scan_sums import Summed, axes_of, beside_row, sums_of
 from workbench.playbook.analysis.scan_tail import is_before, is_total
@@ -24,7 +25,7 @@ from workbench.playbook.kernels.row_kernel import RowKernel
 from workbench.playbook.kernels.scan_kernel import ScanKernel, who_scans
 from workbench.playbook.kernels.team import TeamText
 from workbench.playbook.schedules.schedule import Team
-from workbench.playbook.text.cuda_text import CTYPES, Text
+from workbench.playbook.text.cuda_text import CTYPES, PRODUCT, Text
 from workbench.playbook.text.indexing import index_text, is_unit
 from workbench.playbook.text.scope import Scope, statement, stem_of
 
@@ -43,23 +44,49 @@ def scan_rows_kernel(site: Site, scan: Scan, name: str) -> KernelText:
     return ScanRowsKernel(site, scan, vector=False).text(name)
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """A scan that the kernel makes before its last, and its names."""
+
+    scan: Scan
+    join: Join
+    totals: str
+    """The totals of a thread's columns, with all that comes before them in the row."""
+    carry: str
+
+    @property
+    def result(self) -> str:
+        """The total of the column at hand."""
+        return self.join.result(f"{self.totals}[k]").within(PRODUCT)
+
+
 class ScanRowsKernel(ScanKernel):
     """The kernel being written."""
+
+    width = "VEC"
+    """Columns of a thread."""
 
     def __init__(self, site: Site, scan: Scan, vector: bool) -> None:
         super().__init__(site, scan, vector)
         own = Store(scan.buffer, scan.value, scan.view, scan.rows, scan.columns, "full")
         taken = self.frame.names
-        stores = [*([own] if scan.op else []), *scan.tail, *scan.sums]
+        ahead = [Store(one.buffer, one.value, one.view, one.rows, one.columns, "full") for one in scan.ahead]
+        stores = [*ahead, *([own] if scan.op else []), *scan.tail, *scan.sums]
+        told = [store for one, store in zip(scan.ahead, ahead, strict=True) if one.kept]
+        self.stores = (*told, *self.stores)
         self.frame = frame_for(site, Kernel(stores), vector)
         self.frame.names = taken
         for word in _OWN_NAMES:
             taken.new(word)
         if vector:
             self.frame.divisors.add(scan.columns)
-        lanes = lanes_of(site.schedule, scan, site.declared_sizes) or 32
-        kind = "block" if scan.sums and site.schedule.row_sums == "block" else "warp"
-        self.team = TeamText(kind, site.schedule.threads, lanes_of_warp=lanes)
+        lanes = lanes_of(site.schedule, scan, site.declared_sizes)
+        by_block = site.schedule.row_sums == "block" if scan.sums else not lanes
+        self.team = TeamText(
+            "block" if by_block else "warp", site.schedule.threads, lanes_of_warp=lanes or 32
+        )
+        self.ahead = [self._begun_ahead(one) for one in scan.ahead]
+        self.made.update({one.scan.buffer: one.result for one in self.ahead})
         self.before_rows = _FirstWalks(self, scan.before) if scan.before is not None else None
         self.summed = sums_of(site.program.pool, scan)
         given = [*(store.value for store in scan.tail)]
@@ -80,12 +107,14 @@ class ScanRowsKernel(ScanKernel):
         first = self.before_rows.lines() if self.before_rows is not None else []
         used = [store.value for store in self.scan.tail]
         used += [part for one in self.summed for part in one.parts.shared.values()]
+        scanned = [*(one.value for one in self.scan.ahead), *([self.scan.value] if self.scan.op else [])]
         loop = [
-            f"const int col = begin + {self.team.lane} * VEC;",
-            f"const bool inside = col < {self.columns};",
+            f"const int col = {self.turned(f'begin + {self.team.lane} * VEC')};",
+            f"const bool inside = {self.inside};",
             "const int from = inside ? col : 0;  // what comes of it lies behind the end: nobody takes it",
-            *self._asked([self.scan.value, *used] if self.scan.op else used),
+            *self._asked([*scanned, *used]),
             *self._asked_beside(),
+            *(line for one in self.ahead for line in self._totals_ahead(one)),
             *(self._totals() if self.scan.op else []),
             *self._used(used),
         ]
@@ -93,6 +122,7 @@ class ScanRowsKernel(ScanKernel):
             *([] if self.frame.vector else ["constexpr int VEC = 1;"]),
             *self._head(),
             *first,
+            *(f"{one.join.ctype} {one.carry} = {one.join.start};" for one in self.ahead),
             *([f"{self.ctype} carry = {self.start};"] if self.scan.op else []),
             *self._begun(),
             *block(f"for (int begin = 0; begin < {self.columns}; begin += {self.team.lanes} * VEC)", loop),
@@ -114,17 +144,49 @@ class ScanRowsKernel(ScanKernel):
                 "// One walk over a row for all that it is summed to: they share what they are weighed by."
             ]
         if not self.scan.sums:
-            comment = [
-                f"// {who_scans(self.team.lanes_of_warp)}, after they have walked it for what it is reduced",
-                "// to: that needs no launch of its own.",
-            ]
+            comment = self._who_scans()
         lines = [*self.team.prologue, *comment]
         if self.scan.rows.is_one and self.team.kind == "block":
             return lines
         lines.append(f"const int row = {self.team.first_row};")
         return [*lines, *(block(f"if (row >= {self.rows})", ["return;"]) if self.team.kind == "warp" else [])]
 
+    def _who_scans(self) -> list[str]:
+        who = who_scans(self.team.lanes_of_warp) if self.team.kind == "warp" else "A block scans a row"
+        if self.before_rows is not None:
+            return [
+                f"// {who}, after a walk for what it is reduced to:",
+                "// that needs no launch of its own.",
+            ]
+        several = f"{len(self.ahead) + 1} totals of each column:"
+        return [f"// {who}, {several}", "// they share what they read, and none of them is read again."]
+
     # -------------------------------------------------------------------------------- the walk
+
+    def _begun_ahead(self, scan: Scan) -> _Ahead:
+        totals, carry = (self.frame.names.new(f"{scan.buffer}_{word}") for word in ("totals", "carry"))
+        return _Ahead(scan, Join(scan.op, scan.value.dtype, self.site.schedule.fast_math), totals, carry)
+
+    @property
+    def _lanes(self) -> int:
+        """Lanes of a warp that have a row; 0 where a block has it."""
+        return 0 if self.team.kind == "block" else self.team.lanes_of_warp
+
+    def _totals_ahead(self, one: _Ahead) -> list[str]:
+        """The totals of a thread's own columns, with what comes before them: later scans read them."""
+        own, before = (self.frame.names.new(f"{one.scan.buffer}_{word}") for word in ("own", "before"))
+        scope = self._at_hand([one.scan.value])
+        value = one.join.taken(own, scope.text(one.scan.value), "col")
+        joined = f"{one.totals}[k] = {one.join.struct}::join({before}, {one.totals}[k]);"
+        scanned = self.scanned(one.join, self._lanes, own, one.carry)
+        return [
+            f"{one.join.ctype} {one.totals}[VEC], {own} = {one.join.start};",
+            "#pragma unroll",
+            *block(f"for ({self._each()})", [*scope.lines, f"{one.totals}[k] = {own} = {value};"]),
+            f"const {one.join.ctype} {before} = {scanned};",
+            "#pragma unroll",
+            *block(_EACH, [joined]),
+        ]
 
     def _asked(self, roots: Sequence[Expr]) -> list[str]:
         """Every load of a vector: none stands behind the scan, where it would wait."""
@@ -191,13 +253,13 @@ class ScanRowsKernel(ScanKernel):
 
     def _totals(self) -> list[str]:
         """The totals of a thread's own columns, and what comes before them."""
-        before = self.scanned_by(0 if self.team.kind == "block" else self.team.lanes_of_warp)
+        before = self.scanned_by(self._lanes)
         scope = self._at_hand([self.scan.value])
         value = self.join.taken("total", scope.text(self.scan.value), "col")
         return [
             f"{self.ctype} {self.totals}[VEC], total = {self.start};",
             "#pragma unroll",
-            *block(_EACH, [*scope.lines, f"{self.totals}[k] = total = {value};"]),
+            *block(f"for ({self._each()})", [*scope.lines, f"{self.totals}[k] = total = {value};"]),
             f"const {self.ctype} before = {before};",
         ]
 
@@ -222,7 +284,7 @@ class ScanRowsKernel(ScanKernel):
             inner += statement(f"{pack}.at[k] = {value};")
             after.append(f"{self._function('store')}({self._address(store.buffer, store.view)}, {pack});")
         entered = [line for one in self.summed for line in self._entered(one, scope)]
-        inner += block("if (inside)", entered)
+        inner += block("if (inside)", entered) if entered else []
         lines = [*self._joined("k"), *scope.lines, *inner]
         return [
             *packs,
@@ -245,7 +307,8 @@ class ScanRowsKernel(ScanKernel):
         if self.inclusive:
             lines.append(f"const {self.ctype} total = {self.join.struct}::join(before, {self.totals}[k]);")
         if self.exclusive:
-            choice = f"k == 0 ? before : {self.join.struct}::join(before, {self.totals}[k - 1])"
+            first, last = ("VEC - 1", "k + 1") if self.scan.backwards else ("0", "k - 1")
+            choice = f"k == {first} ? before : {self.join.struct}::join(before, {self.totals}[{last}])"
             lines.append(f"const {self.ctype} earlier = {choice};")
         return lines
 
@@ -270,6 +333,8 @@ class ScanRowsKernel(ScanKernel):
 
     def _value(self, store: Store, scope: Scope) -> str:
         """What a store writes."""
+        if store.buffer in self.made:
+            return self.frame.stored(store.buffer, self.made[store.buffer])
         own = store.value is self.scan.value and store.buffer == self.scan.buffer
         code = self.join.result("total").code if own else scope.text(store.value).code
         return self.frame.stored(store.buffer, code)
@@ -297,7 +362,8 @@ class ScanRowsKernel(ScanKernel):
         scope = self._scope(self._here, [])
         for load in loads_below(roots):
             if is_total(load, self.scan) or is_before(load, self.scan):
-                scope.bound[load.serial] = Text("total" if is_total(load, self.scan) else "earlier")
+                total = self.join.result("total" if is_total(load, self.scan) else "earlier")
+                scope.bound[load.serial] = total
         scope.prepare(roots)
         return scope
 
@@ -347,7 +413,7 @@ class ScanRowsKernel(ScanKernel):
             value = self.frame.stored(store.buffer, scope.text(store.value).code)
             each = [*scope.lines, *statement(f"{self.frame.element(store.buffer, index)} = {value};")]
             lines += ["#pragma unroll", *block(self._all_beside(beside), each)] if several else each
-        return block(f"if ({self.team.leads})", lines)
+        return block(f"if ({self.team.leads})", lines) if lines else []
 
     def _of_row(self, at: str) -> Scope:
         def leaf(expr: Expr) -> Text:

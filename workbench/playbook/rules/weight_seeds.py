@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterable
 
 from workbench.model import H100, Problem, Vector
+from workbench.playbook.analysis.scan_lanes import lanes_offered
 from workbench.playbook.analysis.shared_weights import LANES
 from workbench.playbook.rules.seeds import mean_us
 from workbench.playbook.techniques.table import settled
@@ -26,6 +27,8 @@ _SUMMED = (
 """Who walks a row once for all its sums, threads of a block, and whether loads and stores are streamed."""
 _FULL = 2
 """Blocks a multiprocessor below which narrower ones are tried too (a guess)."""
+_FEWEST = 3
+"""Of the lanes that short rows of running totals may have, so many of the fewest are tried."""
 _BESIDE = ("block", "warp", "eight")
 """Who has rows of the kernels before, which make maxima and sums of scores."""
 
@@ -46,7 +49,22 @@ def weight_seeds(problem: Problem) -> list[Vector]:
         for (team, threads, stream), width in itertools.product(_SUMMED, dict.fromkeys((widest, "4"))):
             asked = (("row_sums", team), ("stream_hints", stream))
             found += _with_others(problem, asked, [(threads, "1")], width)
+        found += _short_rows(problem)
     return list(dict.fromkeys(found))
+
+
+def _short_rows(problem: Problem) -> list[Vector]:
+    """Fewer lanes a row than it has vectors; what comes of all rows is added up by many blocks."""
+    traits = traits_of(problem)
+    lanes = lanes_offered([one for one in traits.summed if one.op], traits.declared_cases)
+    found = []
+    for few in ("fit", *lanes[-_FEWEST:]) if lanes else ():
+        asked = (
+            ("row_sums", "warp"), ("scan_lanes", few), ("row_totals", "launch"), ("grid_split", "on"),
+            ("split_join", "last"),
+        )  # fmt: skip
+        found += _with_others(problem, asked, [("128", "1")], traits.widest)
+    return found
 
 
 def _with_others(

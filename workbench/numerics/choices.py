@@ -91,6 +91,18 @@ def _as_good(source: Tensor, error: Tensor, dim: int, equals: bool = True) -> tu
     return order, torch.cat((first, (~close).to(torch.int64).cumsum(dim)), dim)
 
 
+def is_left_open(index: Tracked) -> bool:
+    """True where it is one of several that are as good for sure: no draw of roundings tells of the others."""
+    tie = index.tie
+    if tie is None or index.is_exact:
+        return False
+    source = tie.source.reshape(-1) if tie.dim is None else tie.source
+    ordered = source.sort(dim=0 if tie.dim is None else tie.dim).values
+    last = ordered.shape[tie.dim or 0] - 1
+    before, later = ordered.narrow(tie.dim or 0, 0, last), ordered.narrow(tie.dim or 0, 1, last)
+    return bool((before == later).any())
+
+
 def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Tracked:
     """What was scattered to the places of a sort or a choice, ``before`` being there.
 

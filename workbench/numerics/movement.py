@@ -11,6 +11,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
+from workbench.numerics.places import swing_beside
 from workbench.numerics.spans import of_all, stored
 from workbench.numerics.steps import begins_anew, first_edge, not_promised, to_whole, within, without_noise
 from workbench.numerics.tracked import ANYWHERE, Step, Tracked, edge_of, exact, narrowing, nothing, rounded
@@ -61,7 +62,7 @@ def move(
     moved = replace(_moved(args, (values, independent, shared), dtype), step=step, span=span)
     if name in _SAME_ORDER and isinstance(args[0], Tracked):
         moved = replace(moved, tie=args[0].tie)
-    return _with_doubtful_index(name, args, moved)
+    return _with_doubtful_index(name, op, args, moved)
 
 
 def _applied(
@@ -92,13 +93,33 @@ def _moved(args: list[Any], parts: tuple[Tensor, Tensor, Tensor], dtype: DType) 
     return Tracked(value, independent, shared, dtype)
 
 
-def _with_doubtful_index(name: str, args: list[Any], moved: Tracked) -> Tracked:
+def _beside(name: str, op: Callable[..., Any], args: list[Any], moved: Tracked) -> Tensor | None:
+    """What one index that is off by a few places makes of the elements it finds; None for any other."""
+    axis = 0 if name == "embedding" else args[1]
+    if name == "index":
+        given = [place for place, one in enumerate(args[1]) if one is not None]
+        axis = given[0] if len(given) == 1 else None
+    index = next(one for one in _flat(args[1:]) if isinstance(one, Tracked))
+    if not isinstance(axis, int) or index.value.dtype == torch.bool:
+        return None
+
+    def look_up(at: Tensor) -> Tensor:
+        found = op(args[0].value, *_mapped(args[1:], lambda one: at if one is index else one.value))
+        return found if isinstance(found, Tensor) else moved.value
+
+    return swing_beside(look_up, index, args[0].value.shape[axis], moved.value)
+
+
+def _with_doubtful_index(name: str, op: Callable[..., Any], args: list[Any], moved: Tracked) -> Tracked:
     """Where the index itself is in doubt (a near-tie upstream), any element of the source may come."""
     if name not in _INDEXED:
         return moved
     tracked = [a for a in _flat(args[1:]) if isinstance(a, Tracked)]
     if all(index.is_exact for index in tracked) or not args[0].value.numel():
         return moved
+    beside = _beside(name, op, args, moved)
+    if beside is not None:
+        return replace(moved, shared=moved.shared + beside, step=None)
     source = args[0].value.to(torch.float64)
     spread = (source.max() - source.min()).abs().nan_to_num(torch.inf, torch.inf)
     if name == "gather":  # an index for each element

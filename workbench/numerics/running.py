@@ -17,8 +17,10 @@ from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
 from workbench.numerics import choices, linear, movement, reductions, sampling
+from workbench.numerics.choices import is_left_open
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
+from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
 from workbench.numerics.sums_of_products import SumsOfProducts
 from workbench.numerics.tracked import Tracked, deviation, exact, rounded
@@ -37,7 +39,8 @@ class Running:
     contract: Contract = "ieee-fp32"
     unknown: list[str] = field(default_factory=list)
     left_open: bool = False
-    """Whether several values were put at one place: which of them stays, each run decides anew."""
+    """Whether several values were put at one place, or an element was chosen among equal ones: which of them,
+    each run decides anew."""
     results: dict[str, Result] = field(default_factory=dict)
     constants: dict[str, Any] = field(default_factory=dict)
     """Results that depend on no tensor, in the reference's own precision."""
@@ -107,6 +110,8 @@ class Running:
         args = [self._argument(a) for a in node.args]
         kwargs = {key: self._argument(value) for key, value in node.kwargs}
         dtype = node.outs[0].dtype
+        tracked = (one for one in _operands(args) if isinstance(one, Tracked))
+        self.left_open = self.left_open or any(map(is_left_open, tracked))
         rule = _RULES.get(name)
         if rule is not None:
             return rule(self, op, args, kwargs, dtype)
@@ -188,6 +193,18 @@ def _cumsum(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype:
 
 def _cumprod(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     return reductions.scan_product(args[0], _get(args, kwargs, 1, "dim", 0), dtype)
+
+
+def _place(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    """``searchsorted(edges, values)`` and ``bucketize(values, edges)``."""
+    swapped = "bucketize" in str(op)
+    edges, values = reversed(args[:2]) if swapped else args[:2]
+    if kwargs.get("sorter") is not None or not isinstance(values, Tracked):
+        run.unknown.append(str(op))
+        return _probed(op, args, kwargs, (dtype,))
+    return place_among(
+        lambda *given: op(*(given[::-1] if swapped else given), **kwargs), edges, values, dtype
+    )
 
 
 def _matmul(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
@@ -286,7 +303,7 @@ def _chosen_from(name: str, args: list[Any]) -> bool:
 
 
 def _operands(arg: Any) -> list[Any]:
-    return list(arg) if isinstance(arg, list) else [arg]
+    return [one for each in arg for one in _operands(each)] if isinstance(arg, list) else [arg]
 
 
 def _view(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
@@ -312,6 +329,7 @@ _RULES: Mapping[str, Rule] = {
     "max": _max_or_selected, "min": _max_or_selected,
     "topk": _selected, "sort": _selected, "kthvalue": _selected,
     "argmax": _index_of_extremum, "argmin": _index_of_extremum,
+    "searchsorted": _place, "bucketize": _place,
     "prod": _prod, "cumsum": _cumsum, "cumprod": _cumprod,
     "mm": _matmul, "bmm": _matmul, "matmul": _matmul, "mv": _matmul, "dot": _matmul,
     "addmm": _addmm, "baddbmm": _addmm, "linear": _linear, "convolution": _convolution,

@@ -1,0 +1,99 @@
+"""Places among sorted values that are rounded, what is looked up there, and choices among equals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tests.problem.cells import opened
+from workbench.model import H100, Kernel, Outcome, Problem
+from workbench.numerics.places import place_among, swing_beside
+from workbench.numerics.tracked import Tracked, exact
+from workbench.playbook.generate import generate
+from workbench.referee.judge import judge
+from workbench.referee.options import JudgeOptions
+
+
+def off(values: list[float], error: float) -> Tracked:
+    made = exact(torch.tensor(values, dtype=torch.float64), "f32")
+    return replace(made, shared=torch.full_like(made.value, error))
+
+
+def found(edges: Tracked, values: Tracked, right: bool = False) -> Tracked:
+    return place_among(lambda e, v: torch.searchsorted(e, v, right=right), edges, values, "i64")
+
+
+def test_a_value_beside_an_edge_may_fall_to_either_side() -> None:
+    place = found(off([1.0, 2.0, 3.0], 0.01), off([1.995, 2.5, 3.015, 0.5], 0.01))
+    assert place.value.tolist() == [1, 2, 3, 0]
+    assert place.down.tolist() == [0, 0, 1, 0] and place.up.tolist() == [1, 0, 0, 0]
+    assert place.step is not None
+    assert place.step.distance.tolist() == pytest.approx([0.005, 0.5, 0.015, 0.5])
+
+
+def test_edges_that_lie_close_are_passed_together() -> None:
+    place = found(off([1.0, 1.001, 1.002, 2.0], 0.01), off([1.0005], 0.0))
+    assert (place.value.item(), place.down.item(), place.up.item()) == (1, 1, 2)
+
+
+@pytest.mark.parametrize(("right", "at"), [(False, 1), (True, 2)])
+def test_what_nobody_rounded_is_in_no_doubt(right: bool, at: int) -> None:
+    place = found(off([1.0, 2.0, 3.0], 0.0), off([2.0], 0.0), right)
+    assert place.value.item() == at and place.is_exact
+
+
+def test_what_is_looked_up_beside_is_as_far_as_it_is() -> None:
+    table = torch.tensor([0.0, 1.0, 10.0, 11.0])
+    place = found(off([1.0, 2.0, 3.0], 0.01), off([1.995, 2.5], 0.01))
+    swing = swing_beside(lambda at: table[at], place, 4, table[place.value])
+    assert swing is not None and swing.tolist() == [9.0, 0.0]
+    assert swing_beside(lambda at: table[at], exact(place.value, "i64"), 4, table[place.value]) is None
+
+
+DRAWN = """
+import torch
+
+def drawn(p, u):
+    \"\"\"Indices drawn by chances that sum up, and how likely each was.\"\"\"
+    chances = p.abs()
+    totals = torch.cumsum(chances, 0)
+    at = torch.searchsorted(totals, u.abs().clamp(max=1.0) * totals[-1]).clamp(max=chances.numel() - 1)
+    return at, chances[at]
+
+inputs = [torch.randn(3000), torch.rand(5000)]
+"""
+RELEVANT = """
+import torch
+
+def first_relevant(scores, labels):
+    \"\"\"Reciprocal rank of the first of four that is relevant: where scores are equal, of any four.\"\"\"
+    hit = (torch.gather(labels, 1, scores.topk(4, dim=1).indices) >= 0.5).float()
+    first = torch.argmax(hit, dim=1)
+    return hit.amax(1) / (first + 1).float()
+
+inputs = [torch.randn(60, 32), torch.rand(60, 32)]
+"""
+
+
+def verdict(problem: Problem, kernel: Kernel, seed: int = 1) -> Outcome:
+    return judge(problem, kernel, H100, JudgeOptions(seed=seed, races=False), lambda stage: None).outcome
+
+
+@pytest.mark.parametrize("source", [DRAWN, RELEVANT])
+def test_honest_kernels_are_not_turned_away(source: str) -> None:
+    problem = opened(source)
+    for seed, width in ((1, "1"), (2, "4")):
+        outcome = verdict(problem, generate(problem, (("vector_width", width),)).kernel, seed)
+        assert outcome.kind == "passed", outcome
+
+
+def test_an_index_beside_the_right_one_is_wrong() -> None:
+    """Nearly none of the values lie at an edge: what holds for those holds for no other."""
+    problem = opened(DRAWN)
+    kernel = generate(problem, ()).kernel
+    wrong = kernel.source.replace("(searchsorted[i], ", "(searchsorted[i] + 1, ", 1)
+    assert wrong != kernel.source
+    outcome = verdict(problem, kernel.model_copy(update={"source": wrong}))
+    assert outcome.kind == "mismatch", outcome

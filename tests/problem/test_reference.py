@@ -175,6 +175,17 @@ def test_attention_of_nan_is_nan_as_on_a_gpu() -> None:
     assert found[0, 0, 1].isnan().all() and found.isnan().sum() == found.shape[-1]
 
 
+def test_the_limits_of_a_type_stay_its_own_in_float64() -> None:
+    """What a mask puts where nothing may be chosen is a result, for those that process scores."""
+    problem, reference = rebuilt(
+        "def f(x): return x.masked_fill(x < 0, torch.finfo(x.dtype).min)\ninputs = [torch.randn(8, 9)]"
+    )
+    tensors = drawn(problem)
+    (wide,), (own,) = reference.oracle(tensors), reference.call(tensors)
+    assert wide.dtype == torch.float64 and torch.equal(wide, own.double())
+    assert torch.finfo(torch.float64).min < -1e308
+
+
 def test_oracle_keeps_integers() -> None:
     problem, reference = rebuilt("def f(x): return x.argmax(-1), x.amax(-1)\ninputs = [torch.randn(5, 6)]")
     index, value = reference.oracle(drawn(problem))

@@ -1,5 +1,6 @@
 """What is learnt from the tensors a person gave, and from the calls that made them."""
 
+import pytest
 import torch
 from problem.cells import opened
 
@@ -107,3 +108,25 @@ def test_huge_inputs_are_not_drawn() -> None:
     problem = opened("def f(x): return torch.exp(x)\ninputs = [torch.rand(200_000, 500_000) * 2]")
     assert problem.cases[0].label == "200000x500000" and not problem.own_inputs
     assert any("too large to look at" in note for note in problem.notes)
+
+
+REPEATED = """
+def f(ids, scores):
+    counts = torch.zeros_like(scores)
+    counts.scatter_add_(1, ids[:, 1:], (ids[:, :-1] == ids[:, -1:]).float())
+    return scores.masked_fill(counts > 0, -1.0)
+inputs = [torch.randint(0, 50, (4, 128)), torch.randn(4, 20000)]
+"""
+SPLATTED = """
+def f(x, y):
+    image = torch.zeros(1024 * 1024)
+    image.index_add_(0, y * 1024 + x, torch.ones(x.shape[0]))
+    return (image > 1).float()
+inputs = [torch.randint(0, 1024, (200000,)), torch.randint(0, 1024, (200000,))]
+"""
+
+
+@pytest.mark.parametrize("source", [REPEATED, SPLATTED])
+def test_what_needs_many_values_of_a_small_range_is_asked_with_them(source: str) -> None:
+    """Of words drawn from a whole vocabulary none comes twice; in a large image a few events do not meet."""
+    assert opened(source).proofs

@@ -5,7 +5,7 @@ Owns the widening. Runs in a worker child; integer and bool tensors keep their t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,18 +34,32 @@ class Widen(TorchFunctionMode):
 
 
 @contextmanager
-def in_float64() -> Iterator[None]:
+def in_float64(own: torch.dtype | None = None) -> Iterator[None]:
     """New tensors and named types are float64 inside; attention is what its formula says.
 
-    The CPU's fused attention gives zeros where scores are NaN, which neither the formula nor a GPU does.
+    The CPU's fused attention gives zeros where scores are NaN, which neither the formula nor a GPU does. The
+    limits of ``x.dtype``, as masks have them, stay those of the reference's ``own`` type where it has one.
     """
-    before = torch.get_default_dtype()
+    before, limits = torch.get_default_dtype(), torch.finfo
     torch.set_default_dtype(torch.float64)
+
+    def own_limits(dtype: torch.dtype | None = None) -> torch.finfo:
+        asked = torch.get_default_dtype() if dtype is None else dtype
+        return limits(own if own is not None and asked == torch.float64 else asked)
+
+    torch.finfo = own_limits  # type: ignore[assignment, misc]
     try:
         with Widen(), sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
+        torch.finfo = limits  # type: ignore[misc]
         torch.set_default_dtype(before)
+
+
+def own_dtype(tensors: Iterable[Tensor]) -> torch.dtype | None:
+    """The one narrow float type of a reference; None where it has several."""
+    found = {t.dtype for t in tensors if t.is_floating_point()}
+    return found.pop() if len(found) == 1 and found <= set(_NARROW) else None
 
 
 def widened(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

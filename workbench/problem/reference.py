@@ -18,7 +18,7 @@ from workbench.errors import ProblemError
 from workbench.model import Problem
 from workbench.problem.capture import init_expression, inputs_expression
 from workbench.problem.form import Form, bind, rebind
-from workbench.problem.oracle import in_float64, widened
+from workbench.problem.oracle import in_float64, own_dtype, widened
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import evaluate, run_source, telling, without_gpu
 
@@ -115,7 +115,7 @@ def build(entry: str, init: str, namespace: Mapping[str, Any]) -> Callable[..., 
 
 def run_in_float64(form: Form, tensors: Mapping[str, Tensor]) -> Any:
     """What ``run`` does, with everything as float64, from (unwidened) ``tensors``."""
-    with in_float64():
+    with in_float64(own_dtype(tensors.values())):
         return _again_with_all(form, tensors, lambda: _run(form, widened(form.complete(tensors))))
 
 

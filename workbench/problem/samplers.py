@@ -106,9 +106,14 @@ def learn(tensor: Tensor) -> Sampler:
     )
 
 
+_FEW_WHOLE = 256
+"""Whole numbers of a small range."""
+
+
 def of_few_values(tensor: Tensor) -> Sampler | None:
     """For floats that are one of two numbers, such as labels of -1 and 1: these two; for integers that are
-    all alike, such as a mask that leaves nothing out: these and 0, or 0 and 1. Else None."""
+    all alike, such as a mask that leaves nothing out: these and 0, or 0 and 1; for integers of a small range,
+    such as the few words that a text of a large vocabulary repeats: this range. Else None."""
     if isinstance(tensor, FakeTensor) or tensor.is_meta or tensor.dtype == torch.bool:
         return None
     flat = tensor.detach().reshape(-1)[:_READ]
@@ -117,7 +122,10 @@ def of_few_values(tensor: Tensor) -> Sampler | None:
     low, high = float(flat.min()), float(flat.max())
     if not tensor.dtype.is_floating_point:
         end = max(high, 1.0) + 1 if high >= 0 else 1.0
-        return Sampler(kind="integers", low=min(low, 0.0), high=end, scalable=False) if low == high else None
+        if low == high:
+            return Sampler(kind="integers", low=min(low, 0.0), high=end, scalable=False)
+        few = high - low < _FEW_WHOLE
+        return Sampler(kind="integers", low=low, high=high + 1, scalable=False) if few else None
     if low == high or not bool(((flat == low) | (flat == high)).all()):
         return None
     return Sampler(kind="bools", low=low, high=high, scalable=False)

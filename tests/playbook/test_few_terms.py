@@ -105,6 +105,37 @@ def test_beside_longer_rows_only_sums_of_a_point_s_coordinates_are_written_out(f
     assert source.count("__global__") == (1 if few == 4 else 2)
 
 
+def discounted(t: Tensors) -> Tensor:
+    """Rewards of the next steps, as long as nothing ends."""
+    windows = F.pad(t["x"], (0, 0, 0, 4)).unfold(1, 5, 1)
+    alive = torch.cumprod((windows > -1).to(windows.dtype), -1)
+    before = torch.cat([torch.ones_like(alive[..., :1]), alive[..., :-1]], -1)
+    return (windows * before).sum(-1) + alive[..., -1]
+
+
+def second_total(t: Tensors) -> Tensor:
+    return torch.cumsum(t["x"], 1)[:, 1] * 2
+
+
+def all_totals(t: Tensors) -> Tensor:
+    return torch.cumsum(t["x"], 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize(("call", "scans"), [(discounted, 0), (second_total, 0), (all_totals, 1)])
+def test_running_totals_of_few_are_written_out_where_they_are_no_result(
+    call: Call, scans: int, dtype: torch.dtype
+) -> None:
+    tensors = {"x": torch.randn(5, 6, 36).to(dtype)}
+    problem = problem_of(call, tensors, varying=False)
+    program = traits_of(problem)
+    assert len(program.scans) == scans and ("few_terms" in program.rewrites) == (scans == 0)
+    for vector in ((("vector_width", "4"),), (("few_terms", "off"),)):
+        source = generate(problem, vector).kernel.source
+        check(call, source, tensors, "checked")
+        assert source.count("__global__") == 1 or "few_terms" in dict(vector)
+
+
 def test_sums_of_halves_are_added_in_32_bits() -> None:
     """2048 + 1 + 1 is 2048 where each addition rounds to 16 bits."""
     values = torch.tensor([2048.0, 1.0, 1.0], dtype=torch.float16)

@@ -126,3 +126,12 @@ def test_it_is_predicted_to_save_a_fence_and_a_trip_and_is_among_the_first() -> 
     told, last = (estimate(problem, settled(problem, vector), H100, sizes).us for vector in (TOLD, LAST))
     assert told < last - 0.5
     assert any(dict(card.vector).get("split_join") == "told" for card in seed_vectors(problem, H100, 4))
+
+
+def test_several_rows_of_a_known_number_have_a_kernel_that_waits_for_nobody() -> None:
+    """A block of each waits: a card of one multiprocessor has room for two."""
+    for rows in (1, 2):
+        x = torch.randn(rows, 5000)
+        problem = problem_of(lambda t: t["x"].mean(1), {"x": x}, varying=False)
+        plan = generate(problem, TOLD).kernel.source.partition("*/")[0]
+        assert (f"{rows} < gpu.sm_count" in plan) == (rows > 1)

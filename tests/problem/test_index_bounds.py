@@ -6,6 +6,7 @@ from problem.cells import opened
 
 from workbench.model import Dim, Problem
 from workbench.numerics.inputs import draw
+from workbench.playbook.generate import generate
 from workbench.problem.index_bounds import counted_ends, indexed_sizes
 
 EDGES = """def edges(source, target, left, right):
@@ -54,6 +55,27 @@ def test_the_axis_is_that_of_the_operation(body: str, axis: int) -> None:
         f"def f(x, i): return {body}\ninputs = [torch.randn(90, 70), torch.randint(0, 60, (40,))]"
     )
     assert indexed_sizes(problem) == {"i": (problem.tensors[0].dims[axis],)}
+
+
+def test_an_index_that_is_no_less_than_the_first_ends_with_every_table() -> None:
+    """Pages of which there is none are the first."""
+    problem = opened(
+        "def f(x, y, i): return x[i.clamp(min=0)] * y[i.clamp(0)]\n"
+        "inputs = [torch.randn(90, 7), torch.rand(90, 7), torch.randint(-1, 90, (40,))]"
+    )
+    assert set(indexed_sizes(problem)["i"]) == {spec.dims[0] for spec in problem.tensors[:2]}
+
+
+def test_what_a_mask_lies_on_is_as_large_as_it() -> None:
+    problem = opened(
+        "def f(x, n):\n"
+        "    y = x * 2\n"
+        "    y[torch.arange(x.shape[1])[None, :] >= n[:, None]] = 0\n"
+        "    return y\n"
+        "inputs = [torch.randn(9, 30, 4), torch.randint(1, 30, (9,))]"
+    )
+    assert problem.tensors[0].dims[0] == problem.tensors[1].dims[0]
+    assert "library(" not in generate(problem, ()).kernel.source
 
 
 def test_two_tables_of_their_own_have_indices_of_their_own() -> None:

@@ -100,7 +100,8 @@ def _indexed(node: OpNode) -> Iterator[tuple[Ref, int, Arg]]:
 
 
 def _sources(place: Arg, nodes: Mapping[str, OpNode]) -> set[str]:
-    """Inputs whose elements are elements of an index: moved, picked or chosen, never computed with."""
+    """Inputs whose elements are elements of an index: moved, picked or chosen, or no less than some number as
+    the first page is where there is none; never computed with."""
     pending, found = [place], set[str]()
     while pending:
         match pending.pop():
@@ -113,6 +114,13 @@ def _sources(place: Arg, nodes: Mapping[str, OpNode]) -> set[str]:
                 kind = made.base_name
                 if kind == "where":
                     pending += made.args[1:]
-                elif kind in MOVES or kind in _CASTS:
+                elif kind in MOVES or kind in _CASTS or _raises(made):
                     pending += made.args[:1]
     return found
+
+
+def _raises(node: OpNode) -> bool:
+    """True for ``x.clamp(min=0)``: what is large stays as it is."""
+    if node.base_name == "clamp":
+        return len(node.args) < 3 or node.args[2] is None
+    return node.base_name == "clamp_min"

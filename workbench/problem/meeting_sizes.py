@@ -58,6 +58,21 @@ def rows_at_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterato
             yield from zip(reversed(dims[rows]), reversed(whole), strict=False)
 
 
+def masks_of(problem: Problem) -> frozenset[str]:
+    """Names of tensors and results that say of elements whether they are meant."""
+    given = [spec.name for spec in problem.tensors if spec.dtype == "bool"]
+    return frozenset([*given, *(node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool")])
+
+
+def under_mask(
+    node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]], masks: frozenset[str]
+) -> Iterator[tuple[Dim, Dim]]:
+    """Of ``x[mask] = value``: sizes of the mask, each with that of what it lies on."""
+    match node:
+        case OpNode(op="aten.index_put.default", args=(Ref() as into, (Ref() as mask,), *_)):
+            yield from zip(dims[mask], dims[into], strict=False) if mask.ref in masks else ()
+
+
 def beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator[tuple[Dim, Dim]]:
     """Sizes of places and of what they are of, along other axes than theirs; of places and of values."""
     match node:
@@ -72,10 +87,9 @@ def beside_places(node: OpNode, dims: Mapping[Ref, tuple[Dim, ...]]) -> Iterator
 
 def met_at_places(problem: Problem) -> Iterator[tuple[Dim, Dim]]:
     """Sizes of what lies at places or is put there, each with the one that it meets; a mask is no place."""
-    dims = dims_of(problem)
-    masks = {spec.name for spec in problem.tensors if spec.dtype == "bool"}
-    masks |= {node.name for node in problem.graph.nodes if node.outs[0].dtype == "bool"}
+    dims, masks = dims_of(problem), masks_of(problem)
     for node in problem.graph.nodes:
         if masks.isdisjoint(ref.ref for ref in node.refs):
             yield from rows_at_places(node, dims)
+        yield from under_mask(node, dims, masks)
         yield from beside_places(node, dims)

@@ -391,7 +391,7 @@ class PlanText:
         conditions = [] if split.columns.number else [f"{columns} > {split.longest_whole}"]
         if not split.alone:
             conditions.append("pieces > 1")
-        if split.told and split.teams != "1":  # one block of each waits: the others must find room beside them
+        if split.told and split.teams != "1":  # one block of each waits: the others must find room
             conditions.append(f"{atom(split.teams)} < gpu.sm_count")
         if split.most_teams and not split.teams.isdecimal():
             conditions.append(f"{atom(split.teams)} <= {split.most_teams}")

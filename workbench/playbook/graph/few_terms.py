@@ -1,14 +1,15 @@
 """Sums, products and extremes of a few elements written out: operations on two elements at a time.
 
-Owns the rule; few_axes.py says which reductions those are, few_products.py which matrix products. Without
-reductions a kernel has no rows: its threads take neighbours along any axis, in vectors, and what is computed
-of each element needs no loop.
+Owns the rule; few_axes.py says which reductions those are, few_products.py which matrix products and
+few_totals.py which running totals. Without reductions a kernel has no rows: its threads take neighbours along
+any axis, in vectors, and what is computed of each element needs no loop.
 """
 
 from __future__ import annotations
 
 from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_products import few_products
+from workbench.playbook.graph.few_totals import few_totals
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.short_axes import axis_of_few
 from workbench.problem.components import MOST
@@ -26,9 +27,9 @@ _ROUNDS = ("sum", "prod")
 
 
 def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """A product of few terms, or a reduction of few where all reductions of the graph are, written out."""
-    if (product := few_products(edit, node)) is not None:
-        return product
+    """A product or running total of few terms, or a reduction where all of the graph are of few, written out."""
+    if (written := few_products(edit, node) or few_totals(edit, node)) is not None:
+        return written
     operand = node.args[0] if node.args else None
     if node.base_name not in _JOINS or not isinstance(operand, Ref):
         return None

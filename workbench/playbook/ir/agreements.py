@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from workbench.model import Dim, OpNode, Problem, Ref, TensorSpec, size_of
 from workbench.playbook.ir.operations import is_pointwise
 from workbench.playbook.ir.sizes import Products, Sizes
-from workbench.problem.meeting_sizes import dims_of, rows_at_places
+from workbench.problem.meeting_sizes import dims_of, masks_of, rows_at_places, under_mask
 
 _QUOTIENT = re.compile(r"\b([A-Za-z_]\w*)//([A-Za-z_]\w*)")
 _DIVISOR = re.compile(r"//\s*(\d+)")
@@ -178,11 +178,11 @@ def _spelt(dim: Dim, names: Mapping[str, str]) -> str:
 
 def _pairs(problem: Problem) -> tuple[tuple[Dim, Dim], ...]:
     """Sizes that pointwise operations take for equal, and that are not equal whatever the sizes."""
-    dims = dims_of(problem)
+    dims, masks = dims_of(problem), masks_of(problem)
     points = list(_points(problem.symbols))
     found: dict[tuple[Dim, Dim], None] = {}
     for node in problem.graph.nodes:
-        for own, wide in _met(node, dims):
+        for own, wide in (*_met(node, dims), *under_mask(node, dims, masks)):
             if own not in (wide, 1) and not all(_agree(own, wide, point) for point in points):
                 found[own, wide] = None
     return tuple(pair for pair in found if pair[::-1] not in found or str(pair[0]) < str(pair[1]))

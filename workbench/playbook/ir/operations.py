@@ -17,6 +17,8 @@ Scalar = bool | int | float | str
 
 VIEWS = frozenset(["view", "permute", "expand", "slice", "select", "unsqueeze", "squeeze", "alias", "clone"])
 """Operations that move elements and compute none, one operand and one result."""
+MOST_INLINE = 4
+"""Pieces of a concatenation up to which each element chooses its piece where it is used."""
 
 _ORDER: tuple[DType, ...] = ("bool", "u8", "i8", "i16", "i32", "i64", "f32", "f64")
 _NARROW = frozenset(["u8", "i8", "i16"])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.model import Arg, OpNode, Sym, refs_in
 from workbench.playbook.analysis.placement import best_placement
 from workbench.playbook.ir.expr import Expr, Load, walk
-from workbench.playbook.ir.operations import compute_type, is_float
+from workbench.playbook.ir.operations import MOST_INLINE, compute_type, is_float
 from workbench.playbook.ir.signs import counts_from_the_front
 from workbench.playbook.ir.sizes import ONE, ZERO, Size, number, product
 from workbench.playbook.ir.views import (
@@ -141,16 +141,12 @@ def _piece(shape: tuple[Size, ...], axis: int, start: Size, size: Size) -> Calla
     return lambda view: sliced(view, shape, axis, start, ONE, size)
 
 
-_MOST_INLINE = 4
-"""Pieces of a concatenation up to which each element chooses its piece where it is used."""
-
-
 def _concatenate(lowering: Lowering, node: OpNode) -> bool:
     """Few pieces: an element reads from the piece it lies in. Many, or what one kernel of rows makes: each is
     stored into its slice."""
     parts, shape, axis = _pieces_of(lowering, node)
     chosen = None
-    if len(parts) <= _MOST_INLINE and lowering.fuse and not _are_of_one_kernel(lowering, parts):
+    if len(parts) <= MOST_INLINE and lowering.fuse and not _are_of_one_kernel(lowering, parts):
         chosen = _chosen(lowering, parts, shape, axis)
     if chosen is not None:
         lowering.keep_expr(node, chosen)

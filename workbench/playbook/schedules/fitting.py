@@ -268,7 +268,7 @@ def most_of_piece(schedule: Schedule, shape: RowShape) -> int:
 def always_split(schedule: Schedule, shape: RowShape, cases: Cases) -> bool:
     """Rows are so few and so long in every case that a split has no plain kernel beside it.
 
-    Where one block of each row waits for what the others tell, a card may have fewer multiprocessors than two.
+    Where one block of each row waits for what the others tell, a card of one multiprocessor has no room.
     """
     few = shape.rows.number is not None and shape.rows.number <= (1 if schedule.join_told else ALWAYS_SPLIT)
     return few and all(shape.columns.at(case) > split_from(schedule) for case in cases)

@@ -77,16 +77,45 @@ inputs = [torch.randn(60, 32), torch.rand(60, 32)]
 """
 
 
-def verdict(problem: Problem, kernel: Kernel, seed: int = 1) -> Outcome:
-    return judge(problem, kernel, H100, JudgeOptions(seed=seed, races=False), lambda stage: None).outcome
+FILLED = """
+import torch
+
+def kept(scores, mask):
+    return (scores * 0.125).masked_fill(mask, {fill})
+
+inputs = [torch.randn(40, 60), torch.rand(40, 60) < 0.7]
+"""
+PEAKS = """
+import torch
+import torch.nn.functional as F
+
+def peaks(image):
+    \"\"\"The largest around of what is made of many neighbours each.\"\"\"
+    r = F.avg_pool2d(image.square(), 5, 1, 2) - F.avg_pool2d(image, 5, 1, 2).square()
+    return (r == F.max_pool2d(r, 3, 1, 1)) & (r > 0.05)
+
+inputs = [torch.rand(2, 1, 40, 44)]
+"""
+BEST = """
+import torch
+
+def best(scores):
+    shares = scores.softmax(-1)
+    return torch.where(shares == shares.amax(-1, keepdim=True), shares, 0.0)
+
+inputs = [torch.randn(40, 60)]
+"""
 
 
-@pytest.mark.parametrize("source", [DRAWN, RELEVANT])
+def verdict(problem: Problem, kernel: Kernel) -> Outcome:
+    return judge(problem, kernel, H100, JudgeOptions(seed=1, races=False), lambda stage: None).outcome
+
+
+@pytest.mark.parametrize("source", [DRAWN, RELEVANT, FILLED.format(fill=-1e9), PEAKS, BEST])
 def test_honest_kernels_are_not_turned_away(source: str) -> None:
     problem = opened(source)
-    for seed, width in ((1, "1"), (2, "4")):
-        outcome = verdict(problem, generate(problem, (("vector_width", width),)).kernel, seed)
-        assert outcome.kind == "passed", outcome
+    outcome = verdict(problem, generate(problem, (("vector_width", "4"),)).kernel)
+    assert outcome.kind == "passed", outcome
 
 
 def test_an_index_beside_the_right_one_is_wrong() -> None:
@@ -97,3 +126,22 @@ def test_an_index_beside_the_right_one_is_wrong() -> None:
     assert wrong != kernel.source
     outcome = verdict(problem, kernel.model_copy(update={"source": wrong}))
     assert outcome.kind == "mismatch", outcome
+
+
+@pytest.mark.parametrize("fill", ["-1e9", "-1e30", "torch.finfo(torch.float32).min"])
+def test_what_a_mask_puts_there_is_no_measure_of_what_it_leaves(fill: str) -> None:
+    """Twice the scores are wrong, however large a number stands beside them."""
+    problem = opened(FILLED.format(fill=fill))
+    kernel = generate(problem, ()).kernel
+    wrong = kernel.model_copy(update={"source": kernel.source.replace("0.125f", "0.1250002f")})
+    assert wrong.source != kernel.source and verdict(problem, wrong).kind == "mismatch"
+
+
+@pytest.mark.parametrize("source", [PEAKS, BEST])
+def test_a_peak_is_equal_to_itself(source: str) -> None:
+    """A kernel that finds none would pass where every comparison of a computed value were in doubt."""
+    problem = opened(source)
+    kernel = generate(problem, ()).kernel
+    plan, _, text = kernel.source.partition("*/")
+    none = kernel.model_copy(update={"source": f"{plan}*/{text.replace(' == ', ' < ')}"})
+    assert none.source != kernel.source and verdict(problem, none).kind == "mismatch"

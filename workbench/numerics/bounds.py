@@ -26,6 +26,8 @@ from workbench.numerics.steps import NOISE, allowed_share
 from workbench.numerics.tracked import TINY, Step, Tie, Tracked, all_finite, deviation
 
 RMS_FLOOR = 2 * U32
+FAR_BEYOND, SAMPLED = 1e4, 2**16
+"""Times as large as the next smaller of so many elements: such a gap no result has that is of one kind."""
 """Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
 DECISIVE = 0.1
 """A check tells right from zeros when the bound stays below this part of the output's size."""
@@ -263,7 +265,11 @@ def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: D
     def widened(error: Tensor) -> Tensor:
         if is_float(dtype):
             asked = torch.where(torch.isfinite(error), expected, torch.inf)
-            error = error + _output_floor(expected, dtype, _rms(asked))
+            rounded = error > 0
+            size = _usual(torch.where(rounded, asked, torch.inf))
+            if not bool(rounded.all()):  # a number that a mask puts there is no measure of what it leaves
+                size = torch.where(rounded, size, _usual(asked))
+            error = error + _output_floor(expected, dtype, size)
         elif tracked.step is not None:  # whole numbers are off by whole numbers
             error = (error * (1 + NOISE) + NOISE).floor()
         return error.nan_to_num(torch.inf, torch.inf)
@@ -297,7 +303,7 @@ def _narrowed(
     known = number & torch.isfinite(move.far)
     if not bool(known.any()) or bool(_rms(move.far[known]) > MUCH * size):
         return bound
-    by_chance = move.allowed + _output_floor(bound.expected, bound.dtype, size)
+    by_chance = move.allowed + _output_floor(bound.expected, bound.dtype, _usual(bound.expected))
     allowed = torch.where(known, torch.minimum(bound.allowed, by_chance), bound.allowed)
     return replace(bound, allowed=allowed, basis=FEWER_BITS)
 
@@ -325,7 +331,7 @@ def _from_reference(known: _Known, dtype: DType, why: str) -> OutputBound:
     swings = SWINGS_TOO_LARGE if why == TOO_LARGE else SWINGS
     allowed = FALLBACK_SAFETY * torch.maximum(finite, spread) + swings * known.swing
     allowed = allowed + 16 * accumulate_unit(dtype) * expected.abs().nan_to_num(0.0, 0.0)
-    allowed = allowed + _output_floor(expected, dtype, _rms(expected))
+    allowed = allowed + _output_floor(expected, dtype, _usual(expected))
     # The reference itself leaves the range here: nothing can be asked of a kernel.
     lost = torch.isfinite(expected) & ~torch.isfinite(wide)
     return OutputBound(dtype, expected, torch.where(lost, torch.inf, allowed), None, basis)
@@ -335,10 +341,24 @@ def _output_floor(expected: Tensor, dtype: DType, size: Tensor) -> Tensor:
     """Rounding to the output's dtype, and a small part of the output's ``size`` as a whole.
 
     An element beside a pole, of which nothing is asked, is not part of it: it may be as large as all others.
+    Nor is what was put there as it is, such as the -1e9 of a mask.
     """
     own = UNIT[dtype] * expected.abs().nan_to_num(0.0, 0.0) + TINY[dtype]
     floor = UNIT["f64"] * 8 if dtype == "f64" else RMS_FLOOR
     return own + floor * size
+
+
+def _usual(values: Tensor) -> Tensor:
+    """Root mean square of the finite ones, without those that lie far beyond: what a mask has made of some
+    says nothing of how the others round."""
+    kept = values[torch.isfinite(values) & (values != 0)].abs()
+    step = -(-kept.numel() // SAMPLED)
+    ordered = kept[:: max(step, 1)].sort().values
+    few = ordered.numel() // 100
+    far = (ordered[few + 1 :] > FAR_BEYOND * ordered[few:-1]).nonzero()
+    if not far.numel():
+        return _rms(values)
+    return _rms(torch.where(values.abs() <= ordered[few + int(far[0])], values, torch.inf))
 
 
 def _rms(values: Tensor) -> Tensor:

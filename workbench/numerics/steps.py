@@ -20,9 +20,9 @@ from torch import Tensor
 from workbench.numerics.tracked import Step, Tracked
 
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
-_COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
+COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _SIGNED = frozenset(("sign", "signbit"))
-STEPS = frozenset((*_WHOLE, *_COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign"))
+STEPS = frozenset((*_WHOLE, *COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign"))
 """Results that jump where their operands pass an edge."""
 NOISE = 2.0**-40
 """Of a step, what float64 itself may have added: one that became 1 + 1e-16 leads to the next whole number."""
@@ -40,7 +40,7 @@ def edge_distance(name: str, args: Sequence[Any]) -> Tensor | None:
         return to_whole(first)
     if name in _SIGNED:
         return first.abs()
-    if name in _COMPARED and len(given) == 2:
+    if name in COMPARED and len(given) == 2:
         return (first - given[1]).abs()
     return None
 

@@ -27,7 +27,7 @@ _ROUNDS = ("sum", "prod")
 
 
 def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """A product or running total of few terms, or a reduction where all of the graph are of few, written out."""
+    """A product or running total of few terms, or a reduction where all of the graph are so, written out."""
     if (written := few_products(edit, node) or few_totals(edit, node)) is not None:
         return written
     operand = node.args[0] if node.args else None

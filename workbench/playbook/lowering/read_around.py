@@ -12,11 +12,14 @@ from collections.abc import Callable, Sequence
 
 from workbench.model import Arg, OpNode
 from workbench.playbook.ir.expr import Expr, Reduction, leaves, loads_below
+from workbench.playbook.ir.operations import VIEWS
 
 _LEAST_WAYS, _LEAST_READ = 3, 9
 _MOST_READ = 64
 """Elements that a place reads where the next step is made of all that this one is made of. Writing a value
 costs what a few reads of neighbours do: two sweeps of five points, 13 elements, are one kernel."""
+_CHOICES = frozenset(["amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices"])
+_COMPARED = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 _SLICE = "aten.slice.Tensor"
 _AS_IT_LIES = frozenset(["aten.clone.default", "aten.alias.default", "aten.constant_pad_nd.default"])
 
@@ -27,10 +30,35 @@ def is_read_around(
     """True for a value that costs less to read around each place than to make there; ``count`` has elements
     of a result."""
     read = len(loads_below([expr]))
-    if read < _LEAST_READ or any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
+    if read < _LEAST_READ:
+        return False
+    if _is_measured_by_itself(name, users):
+        return True
+    if any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
         return False
     ways = len(_ways(name, users, count))
     return ways >= _LEAST_WAYS and read * ways >= _MOST_READ
+
+
+def _is_measured_by_itself(name: str, users: Callable[[str], Sequence[OpNode]]) -> bool:
+    """True for peaks: a value that is compared with the largest around it. Made twice, of many elements each
+    time, it need not come out the same to the last bit, and no element would be the largest."""
+    chosen = [user.name for looks in _looks(name, users) for user in users(looks) if _chooses(user)]
+    met = {user.name for one in chosen for looks in _looks(one, users) for user in users(looks)}
+    own = {user.name for looks in _looks(name, users) for user in users(looks) if user.base_name in _COMPARED}
+    return bool(own & met)
+
+
+def _chooses(node: OpNode) -> bool:
+    return node.base_name in _CHOICES
+
+
+def _looks(name: str, users: Callable[[str], Sequence[OpNode]]) -> list[str]:
+    """A result, and what is the same elements in another shape."""
+    found = [name]
+    for one in found:
+        found += [user.name for user in users(one) if user.base_name in VIEWS - {"slice", "select"}]
+    return found
 
 
 def _ways(

@@ -1,0 +1,96 @@
+"""What is chosen among a tensor's own elements and compared with them: peaks of a map, the best of a row.
+
+``x == max_pool(x)`` asks of each element whether it is the one that was chosen. However far a computed ``x``
+may be off, the chosen one is equal to itself: a kernel that makes it twice makes it the same way. Owns which
+comparisons ask that, and where the answer is the same wherever the errors of ``x`` have put its elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from workbench.model import Arg, OpNode, Ref
+from workbench.numerics.operators import free_of_layout, operator
+from workbench.numerics.tracked import Tracked
+
+DRAWS = 16
+"""Of two elements that are as large as each other, either is the larger in all of them once in 60,000."""
+_CHOOSES = frozenset(
+    ("amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices", "cummax", "cummin")
+)
+_LOOKS = frozenset(
+    ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous", "expand")
+)
+"""The same elements again."""
+_WIDE = ("f32", "f64")
+"""Of narrower types a kernel may keep what it has at hand unrounded, and what it wrote is rounded."""
+
+
+@dataclass
+class Chosen:
+    """Which results are elements of which others, as far as a graph has been walked."""
+
+    _made: dict[str, OpNode] = field(default_factory=dict)
+
+    def note(self, node: OpNode) -> None:
+        """Take a node in."""
+        if node.base_name in _CHOOSES | _LOOKS and node.args and isinstance(node.args[0], Ref):
+            self._made[node.name] = node
+
+    def settled(
+        self,
+        node: OpNode,
+        made: Tracked,
+        known: Callable[[str], Tracked | None],
+        plain: Callable[[Arg], Any],
+    ) -> Tracked:
+        """A comparison, without doubt about what is equal to itself; ``plain`` reads what is no tensor."""
+        one, other = node.args[:2]
+        if not (isinstance(one, Ref) and isinstance(other, Ref)) or made.is_exact:
+            return made
+        root = self._root(one)
+        of = known(root)
+        if root != self._root(other) or of is None or of.dtype not in _WIDE:
+            return made
+        random = torch.Generator(of.value.device).manual_seed(0)
+        itself = torch.ones(made.value.shape, dtype=torch.bool, device=made.value.device)
+        for turn in range(DRAWS + 1):
+            share = torch.rand(of.value.shape, generator=random, dtype=torch.float64, device=of.value.device)
+            moved = of.value + of.error * (2 * share - 1) if turn else of.value
+            itself &= self._again(one, root, moved, plain) == self._again(other, root, moved, plain)
+        return _without(made, itself)
+
+    def _root(self, ref: Ref) -> str:
+        """The tensor whose elements a result has; a second result, as places of maxima, has nobody's."""
+        while ref.ref in self._made and not ref.item:
+            source = self._made[ref.ref].args[0]
+            assert isinstance(source, Ref)
+            ref = source
+        return ref.ref if not ref.item else f"{ref.ref}, {ref.item}"
+
+    def _again(self, ref: Ref, root: str, moved: Tensor, plain: Callable[[Arg], Any]) -> Tensor:
+        """A result, made of other values of the tensor whose elements it has."""
+        if ref.ref == root:
+            return moved
+        node = self._made[ref.ref]
+        source = node.args[0]
+        assert isinstance(source, Ref)
+        rest = [plain(arg) for arg in node.args[1:]]
+        kwargs = {name: plain(arg) for name, arg in node.kwargs}
+        made = operator(free_of_layout(node.op))(self._again(source, root, moved, plain), *rest, **kwargs)
+        found: Tensor = made[0] if isinstance(made, tuple | list) else made
+        return found
+
+
+def _without(made: Tracked, where: Tensor) -> Tracked:
+    """The same, exact at some places."""
+    independent, shared = (torch.where(where, 0.0, part) for part in (made.independent, made.shared))
+    step = made.step
+    if step is not None:
+        step = replace(step, down=torch.where(where, 0.0, step.down), up=torch.where(where, 0.0, step.up))
+    return replace(made, independent=independent, shared=shared, step=step)

@@ -11,7 +11,6 @@ class DFLoss(nn.Module):
         self.reg_max = reg_max
 
     def forward(self, pred_dist, target, fg_mask, weight):
-        b, n, _ = pred_dist.shape
         target = target.clamp(0, self.reg_max - 1 - 0.01)
         tl = target.long()
         tr = tl + 1

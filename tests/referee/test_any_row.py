@@ -77,6 +77,8 @@ def test_elsewhere_nothing_is_given_away(known: tuple[Expectations, Prepared]) -
         ("x.index_put((i,), v, accumulate=True)", False),
         ("x.index_add(0, i, v)", False),
         ("x[i] + v", False),
+        ("torch.searchsorted(x[:, 0].abs().cumsum(0), v) + i.sum()", True),
+        ("torch.bucketize(v, x[:, 0].contiguous()) + i.sum()", False),
     ],
 )
 def test_what_torch_leaves_open_is_seen_in_the_graph(line: str, is_open: bool) -> None:

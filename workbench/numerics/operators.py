@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Graph, Ref, Sym, base_name, size_of
-from workbench.numerics.dtypes import TORCH
+from workbench.numerics.dtypes import TORCH, is_float
 
 DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
 
@@ -34,11 +34,16 @@ def last_read(graph: Graph) -> dict[str, tuple[str, ...]]:
 
 
 _PUT = frozenset(["index_put", "_unsafe_index_put", "scatter"])
+_FINDS = frozenset(["searchsorted", "bucketize"])
 
 
 def leaves_open(graph: Graph) -> bool:
     """True where values are put, not added, at places that data names: of several for one place any may stay,
-    and torch itself keeps another one in another run."""
+    and torch itself keeps another one in another run. And where a place is found among what is computed: a
+    total that is made in another order has other values on each side."""
+    made = {node.name for node in graph.nodes if is_float(node.outs[0].dtype)}
+    if any(node.base_name in _FINDS and any(ref.ref in made for ref in node.refs) for node in graph.nodes):
+        return True
     put = [node for node in graph.nodes if node.base_name in _PUT]
     return any(node.base_name == "scatter" or len(node.args) < 4 or not node.args[3] for node in put)
 

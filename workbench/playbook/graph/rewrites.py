@@ -12,6 +12,7 @@ from workbench.playbook.graph.activations import activation_in_product
 from workbench.playbook.graph.attention_rewrite import attention, shared_heads
 from workbench.playbook.graph.box_sums import box_sum
 from workbench.playbook.graph.constant_places import constant_places
+from workbench.playbook.graph.few_edges import few_edges
 from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
@@ -45,6 +46,7 @@ RULES: Mapping[str, Rule] = {
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
+    "few_edges": few_edges,
     "nested_sums": nested_sums,
     "separate_counts": separate_counts,
     "box_sum": box_sum,
@@ -82,6 +84,7 @@ MAY_COST = frozenset(
         "activation_in_product",
         "few_largest",
         "few_terms",
+        "few_edges",
         "box_sum",
         "last_written",
         INTERLEAVED,

@@ -31,6 +31,7 @@ RISKS: Mapping[str, str] = {
     "constant_places": "More text where each element is another slice.",
     "few_largest": "A pass over the row, or over its pieces, for each of them.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
+    "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",
     "nested_sums": "Another order of summation; a multiplication an element.",
     "separate_counts": "A launch more where the counts share no kernel.",
     "box_sum": "Another order of summation; sums along an axis are written and read again.",

@@ -179,6 +179,18 @@ ALGEBRA = (
         "its own and writes what the next kernel reads.",
     ),
     _rewrite(
+        "few_edges",
+        "places among few edges are found in the kernel",
+        "memory",
+        "library calls, and the bytes of numbers that are written for them and of places that come back",
+        "A quantiser has 255 borders and asks for each number between which two it lies. The search of the "
+        "library wants the numbers in memory, and leaves eight bytes for each: twenty bytes of traffic for a "
+        "place that fits into one. The search itself is eight comparisons: is the number behind the middle "
+        "edge, behind the middle of that half, and so on. Written out, the kernel that has made the number "
+        "finds its place, and computes on with it. Each step waits for the edge that the one before has named, "
+        "some thirty cycles from L1; a multiprocessor has two thousand threads to do it for meanwhile.",
+    ),
+    _rewrite(
         "nested_sums",
         "sums of weighted sums are one sum",
         "memory",

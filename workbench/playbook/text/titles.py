@@ -33,6 +33,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("few_largest", "off"): "Leave the few largest to the library",
     ("few_terms", "on"): "Write out reductions of few terms",
     ("few_terms", "off"): "Reduce few terms in a loop",
+    ("few_edges", "on"): "Find places among few edges where they are wanted",
+    ("few_edges", "off"): "Leave places among edges to the library",
     ("nested_sums", "on"): "Make one sum of sums of weighted sums",
     ("nested_sums", "off"): "Sum in two steps, with the weights between them",
     ("separate_counts", "on"): "Count along each axis, and multiply",

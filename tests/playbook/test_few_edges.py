@@ -1,0 +1,78 @@
+"""Places among few sorted edges: found by the kernel that has the number, as torch finds them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.playbook.problems import Call, problem_of
+from tests.playbook.running import check
+from workbench.playbook.generate import generate
+from workbench.playbook.techniques.traits import traits_of
+
+Tensors = dict[str, Tensor]
+
+
+def bucketed(t: Tensors) -> Tensor:
+    return torch.bucketize(t["x"], t["edges"])
+
+
+def behind(t: Tensors) -> Tensor:
+    return torch.searchsorted(t["edges"], t["x"], right=True, out_int32=True)
+
+
+def between(t: Tensors) -> Tensor:
+    """Nearest of a code, whose edges are computed: an optimiser of eight bits."""
+    middle = (t["edges"][1:] + t["edges"][:-1]) / 2
+    return torch.bucketize(t["x"] * 0.5, middle).to(torch.uint8)
+
+
+def of_each_row(t: Tensors) -> Tensor:
+    """Chances of a ray's pieces, and draws."""
+    return torch.searchsorted(t["rows"].abs().cumsum(-1), t["x"], side="right")
+
+
+CALLS: tuple[Call, ...] = (bucketed, behind, between, of_each_row)
+
+
+def tensors_of(call: Call, count: int, dtype: torch.dtype = torch.float32) -> Tensors:
+    torch.manual_seed(count)
+    edges = torch.randn(count).sort().values.to(dtype)
+    x = torch.randn(6, 20).to(dtype)
+    x[0, :5], x[1, 0], x[1, 1] = edges[0], torch.inf, -torch.inf
+    if dtype.is_floating_point:
+        x[1, 2] = torch.nan
+    if call is of_each_row:
+        return {"rows": torch.randn(6, count).to(dtype), "x": x.nan_to_num(0.0)}
+    return {"edges": edges, "x": x}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("count", [2, 7, 64])
+def test_found_as_torch_finds_them(call: Call, count: int) -> None:
+    tensors = tensors_of(call, count)
+    problem = problem_of(call, tensors, varying=False)
+    assert "few_edges" in traits_of(problem).rewrites
+    for width in ("1", "4"):
+        source = generate(problem, (("vector_width", width),)).kernel.source
+        assert "library(" not in source
+        check(call, source, tensors, "checked")
+    left = generate(problem, (("few_edges", "off"),)).kernel.source
+    assert "library(" in left
+    check(call, left, tensors, "checked")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64])
+def test_of_other_types(dtype: torch.dtype) -> None:
+    tensors = tensors_of(bucketed, 9, dtype) if dtype != torch.int64 else {
+        "edges": torch.tensor([-3, 0, 0, 5, 9]), "x": torch.randint(-6, 12, (6, 20))
+    }  # fmt: skip
+    check(
+        bucketed, generate(problem_of(bucketed, tensors, varying=False), ()).kernel.source, tensors, "checked"
+    )
+
+
+def test_of_any_number_they_are_the_library_s() -> None:
+    problem = problem_of(bucketed, tensors_of(bucketed, 64))
+    assert "few_edges" not in traits_of(problem).rewrites

@@ -7,6 +7,8 @@ place the one before has told, are done in the kernel that has the number. Owns 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 
@@ -23,19 +25,10 @@ def few_edges(edit: GraphEdit, node: OpNode) -> OpNode | None:
     if found is None:
         return None
     edges, values, right = found
-    dims, count = edit.spec(values).dims, edit.spec(edges).dims[-1]
-    assert isinstance(count, int)
-    place: Ref | None = None
-    while count > 1:
-        half = count // 2
-        step = _passed(edit, _edge(edit, edges, place, half - 1, dims), values, right)
-        step = edit.add("aten.mul.Tensor", (step, half), OutputSpec(dtype=_PLACE, dims=dims), "half")
-        place = step if place is None else _added(edit, place, step, dims)
-        count -= half
-    last = _passed(edit, _edge(edit, edges, place, 0, dims), values, right)
-    whole = last if place is None else _added(edit, place, last, dims)
-    wide = edit.converted(whole, node.outs[0].dtype)
-    return node.model_copy(update={"op": "aten.view.default", "args": (wide, shape_of(dims)), "kwargs": ()})
+    search = _Search(edit, edges, values, right, edit.spec(values).dims)
+    wide = edit.converted(search.place(), node.outs[0].dtype)
+    shaped: tuple[Arg, ...] = (wide, shape_of(search.dims))
+    return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
 
 
 def _asked(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref, bool] | None:
@@ -56,33 +49,78 @@ def _asked(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref, bool] | None:
     return edges, values, bool(asked.get("right")) or asked.get("side") == "right"
 
 
-def _edge(edit: GraphEdit, edges: Ref, place: Ref | None, further: int, dims: tuple[Dim, ...]) -> Ref:
-    """The edge so many behind a place; the same for all values of a row where no place is known yet."""
-    spec = edit.spec(edges)
-    axis = len(spec.dims) - 1
-    if place is None:
-        one = OutputSpec(dtype=spec.dtype, dims=spec.dims[:-1])
-        first = edit.add("aten.select.int", (edges, axis, further), one, "edge")
-        return first if axis == 0 else edit.view(first, (*spec.dims[:-1], 1))
-    at = place
-    if further:
-        at = edit.add("aten.add.Tensor", (place, further), OutputSpec(dtype=_PLACE, dims=dims), "place")
-    found = OutputSpec(dtype=spec.dtype, dims=dims)
-    if axis == 0:
-        return edit.add("aten.index.Tensor", (edges, (at,)), found, "edge")
-    return edit.add("aten.gather.default", (edges, axis, edit.converted(at, "i64")), found, "edge")
+@dataclass(frozen=True)
+class _Search:
+    """The steps of torch's own search, which also says what it finds among edges that are not sorted."""
 
+    edit: GraphEdit
+    edges: Ref
+    values: Ref
+    right: bool
+    dims: tuple[Dim, ...]
+    """Of the values."""
 
-def _passed(edit: GraphEdit, edge: Ref, values: Ref, right: bool) -> Ref:
-    """1 where a value lies behind an edge, or is NaN, which torch looks for behind the last."""
-    dims = edit.spec(values).dims
-    args: tuple[Arg, ...] = (edge, values)
-    before = edit.add(
-        f"aten.{'gt' if right else 'ge'}.Tensor", args, OutputSpec(dtype="bool", dims=dims), "before"
-    )
-    behind = edit.add("aten.logical_not.default", (before,), OutputSpec(dtype="bool", dims=dims), "behind")
-    return edit.converted(behind, _PLACE)
+    def place(self) -> Ref:
+        """How many edges lie before each value."""
+        count = self.edit.spec(self.edges).dims[-1]
+        assert isinstance(count, int)
+        whole = (count + 1).bit_count() == 1
+        return self._by_equal_halves(count) if whole else self._by_ends(count)
 
+    def _by_equal_halves(self, count: int) -> Ref:
+        """Of one less than a power of two both halves are equally long: only the low end is asked."""
+        low: Ref | None = None
+        while count:
+            half = count // 2
+            behind = self._converted(self._behind(self._edge(low, half)))
+            step = self._made("mul.Tensor", (behind, half + 1), "step")
+            low = step if low is None else self._made("add.Tensor", (low, step), "place")
+            count = half
+        assert low is not None
+        return low
 
-def _added(edit: GraphEdit, place: Ref, step: Ref, dims: tuple[Dim, ...]) -> Ref:
-    return edit.add("aten.add.Tensor", (place, step), OutputSpec(dtype=_PLACE, dims=dims), "place")
+    def _by_ends(self, count: int) -> Ref:
+        half = count // 2
+        behind = self._behind(self._edge(None, half))
+        low = self._made("mul.Tensor", (self._converted(behind), half + 1), "low")
+        high = self._chosen(behind, count, half)
+        for _ in range(count.bit_length() - 1):
+            middle = self._made("add.Tensor", (low, high), "middle")
+            middle = self._made("bitwise_right_shift.Tensor_Scalar", (middle, 1), "middle")
+            inside = self._made("clamp.default", (middle, None, count - 1), "middle")
+            open_yet = self._made("lt.Tensor", (low, high), "open_yet", "bool")
+            behind = self._behind(self._edge(inside, 0))
+            behind = self._made("logical_and.default", (open_yet, behind), "behind", "bool")
+            low = self._chosen(behind, self._made("add.Tensor", (middle, 1), "low"), low)
+            high = self._chosen(behind, high, middle)
+        return low
+
+    def _edge(self, place: Ref | None, further: int) -> Ref:
+        """The edge so many behind a place; the same for all values of a row where no place is known yet."""
+        edit, spec = self.edit, self.edit.spec(self.edges)
+        axis = len(spec.dims) - 1
+        if place is None:
+            one = OutputSpec(dtype=spec.dtype, dims=spec.dims[:-1])
+            first = edit.add("aten.select.int", (self.edges, axis, further), one, "edge")
+            return first if axis == 0 else edit.view(first, (*spec.dims[:-1], 1))
+        at = self._made("add.Tensor", (place, further), "place") if further else place
+        if axis == 0:
+            return self._made("index.Tensor", (self.edges, (at,)), "edge", spec.dtype)
+        return self._made("gather.default", (self.edges, axis, edit.converted(at, "i64")), "edge", spec.dtype)
+
+    def _behind(self, edge: Ref) -> Ref:
+        """Where a value lies behind an edge, or is NaN, which torch looks for behind the last."""
+        before = self._made(f"{'gt' if self.right else 'ge'}.Tensor", (edge, self.values), "before", "bool")
+        return self._made("logical_not.default", (before,), "behind", "bool")
+
+    def _chosen(self, where: Ref, yes: Ref | int, no: Ref | int) -> Ref:
+        return self._made("where.self", (where, *map(self._number, (yes, no))), "end")
+
+    def _number(self, one: Ref | int) -> Ref:
+        return self.edit.scalar(one, _PLACE) if isinstance(one, int) else one
+
+    def _converted(self, one: Ref) -> Ref:
+        return self.edit.converted(one, _PLACE)
+
+    def _made(self, op: str, args: tuple[Arg, ...], stem: str, dtype: DType = _PLACE) -> Ref:
+        return self.edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=self.dims), stem)

@@ -187,7 +187,7 @@ ALGEBRA = (
         "library wants the numbers in memory, and leaves eight bytes for each: twenty bytes of traffic for a "
         "place that fits into one. The search itself is eight comparisons: is the number behind the middle "
         "edge, behind the middle of that half, and so on. Written out, the kernel that has made the number "
-        "finds its place, and computes on with it. Each step waits for the edge that the one before has named, "
+        "finds its place, and computes on with it. Each step waits for the edge that the one before names, "
         "some thirty cycles from L1; a multiprocessor has two thousand threads to do it for meanwhile.",
     ),
     _rewrite(

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from workbench.model import Arg, Graph, Ref, Sym, base_name, size_of
 from workbench.numerics.dtypes import TORCH, is_float
+from workbench.numerics.movement import MOVES
 
 DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
 
@@ -41,9 +42,13 @@ def leaves_open(graph: Graph) -> bool:
     """True where values are put, not added, at places that data names: of several for one place any may stay,
     and torch itself keeps another one in another run. And where a place is found among what is computed: a
     total that is made in another order has other values on each side."""
-    made = {node.name for node in graph.nodes if is_float(node.outs[0].dtype)}
-    if any(node.base_name in _FINDS and any(ref.ref in made for ref in node.refs) for node in graph.nodes):
-        return True
+    computed = set[str]()
+    for node in graph.nodes:
+        of_computed = any(ref.ref in computed for ref in node.refs)
+        if node.base_name in _FINDS and of_computed:
+            return True
+        if of_computed or (is_float(node.outs[0].dtype) and node.base_name not in MOVES):
+            computed.add(node.name)
     put = [node for node in graph.nodes if node.base_name in _PUT]
     return any(node.base_name == "scatter" or len(node.args) < 4 or not node.args[3] for node in put)
 

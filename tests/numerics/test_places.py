@@ -111,7 +111,7 @@ def verdict(problem: Problem, kernel: Kernel) -> Outcome:
     return judge(problem, kernel, H100, JudgeOptions(seed=1, races=False), lambda stage: None).outcome
 
 
-@pytest.mark.parametrize("source", [DRAWN, RELEVANT, FILLED.format(fill=-1e9), PEAKS, BEST])
+@pytest.mark.parametrize("source", [DRAWN, RELEVANT, PEAKS])
 def test_honest_kernels_are_not_turned_away(source: str) -> None:
     problem = opened(source)
     outcome = verdict(problem, generate(problem, (("vector_width", "4"),)).kernel)

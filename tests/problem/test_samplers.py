@@ -1,6 +1,5 @@
 """What is learnt from the tensors a person gave, and from the calls that made them."""
 
-import pytest
 import torch
 from problem.cells import opened
 
@@ -117,16 +116,8 @@ def f(ids, scores):
     return scores.masked_fill(counts > 0, -1.0)
 inputs = [torch.randint(0, 50, (4, 128)), torch.randn(4, 20000)]
 """
-SPLATTED = """
-def f(x, y):
-    image = torch.zeros(1024 * 1024)
-    image.index_add_(0, y * 1024 + x, torch.ones(x.shape[0]))
-    return (image > 1).float()
-inputs = [torch.randint(0, 1024, (200000,)), torch.randint(0, 1024, (200000,))]
-"""
 
 
-@pytest.mark.parametrize("source", [REPEATED, SPLATTED])
-def test_what_needs_many_values_of_a_small_range_is_asked_with_them(source: str) -> None:
-    """Of words drawn from a whole vocabulary none comes twice; in a large image a few events do not meet."""
-    assert opened(source).proofs
+def test_what_needs_many_values_of_a_small_range_is_asked_with_them() -> None:
+    """Of words drawn from a whole vocabulary none comes twice."""
+    assert opened(REPEATED).proofs

@@ -26,9 +26,9 @@ from workbench.numerics.steps import NOISE, allowed_share
 from workbench.numerics.tracked import TINY, Step, Tie, Tracked, all_finite, deviation
 
 RMS_FLOOR = 2 * U32
+"""Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
 FAR_BEYOND, SAMPLED = 1e4, 2**16
 """Times as large as the next smaller of so many elements: such a gap no result has that is of one kind."""
-"""Part of the output's root mean square that is always allowed: rewrites may round elsewhere."""
 DECISIVE = 0.1
 """A check tells right from zeros when the bound stays below this part of the output's size."""
 WIDE, WIDE_UNITS = 0.01, 12

@@ -30,7 +30,7 @@ CASTS = frozenset(("_to_copy", "convert_element_type", "to"))
 _INDEXED = frozenset(("index_select", "gather", "index", "embedding"))
 _OTHERS_BESIDE = frozenset(("constant_pad_nd", "as_strided", "tril", "triu"))
 """Results with elements that no operand has."""
-_SAME_ORDER = frozenset(
+SAME_ORDER = frozenset(
     ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous")
 )
 
@@ -60,7 +60,7 @@ def move(
         return tuple(replace(one, step=step, span=span) for one, step in zip(made, steps, strict=True))
     step = Step(*sides) if sides else None
     moved = replace(_moved(args, (values, independent, shared), dtype), step=step, span=span)
-    if name in _SAME_ORDER and isinstance(args[0], Tracked):
+    if name in SAME_ORDER and isinstance(args[0], Tracked):
         moved = replace(moved, tie=args[0].tie)
     return _with_doubtful_index(name, op, args, moved)
 

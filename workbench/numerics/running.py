@@ -18,9 +18,9 @@ from torch import Tensor
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
 from workbench.numerics import choices, linear, movement, reductions, sampling
 from workbench.numerics.choices import is_left_open
-from workbench.numerics.chosen import Chosen
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
+from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
 from workbench.numerics.steps import COMPARED
@@ -51,7 +51,7 @@ class Running:
 
     def __post_init__(self) -> None:
         self._products = SumsOfProducts(self.of, self.sizes)
-        self._chosen = Chosen()
+        self._peaks = Peaks()
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
@@ -72,7 +72,7 @@ class Running:
 
     def step(self, node: OpNode) -> None:
         """Interpret one node, whose operands are there."""
-        self._chosen.note(node)
+        self._peaks.note(node)
         with torch.no_grad():
             self.results[node.name] = self.apply(node)
 
@@ -128,7 +128,7 @@ class Running:
             made = pointwise(name, op, args, kwargs, dtype)
             if name not in COMPARED:
                 return made
-            return self._chosen.settled(node, made, self._tensor, self._argument)
+            return self._peaks.settled(node, made, self._tensor, self._argument)
         self.unknown.append(node.op)
         return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
 

@@ -200,15 +200,15 @@ def _known_first(pool: Pool, scan: Scan, kernel: Kernel) -> tuple[Kernel, Kernel
         return kernel, None
     made = {*_made_by(scan), *(store.buffer for store in scan.tail)}
     space, names, first = RowSpace(pool, kernel), dict[int, str](), list[Store]()
-    for inner in (
-        one for store in kernel.stores for each in reductions_of(store.value) for one in walk(each.body)
-    ):
+    known_yet = len(scan.before.stores) if scan.before is not None else 0
+    bodies = [each.body for store in kernel.stores for each in reductions_of(store.value)]
+    for inner in (one for body in bodies for one in walk(body)):
         if not isinstance(inner, Reduction) or inner.key in names:
             continue
         form = space.row_form(inner)
         if form is None or made & {load.buffer for load in loads_below([inner])}:
             continue
-        names[inner.key] = f"{scan.buffer}_row_{len(scan.sums) + len(names)}"
+        names[inner.key] = f"{scan.buffer}_row_{known_yet + len(names)}"
         first.append(Store(names[inner.key], form, identity(rows), rows, columns, "row"))
 
     def known(expr: Expr) -> Expr | None:

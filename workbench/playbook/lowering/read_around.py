@@ -3,7 +3,8 @@
 A sweep of a solver reads four neighbours of what the sweep before has made; made again for each, four
 sweeps are 4^4 times the work, and walls, whose places copy what is beside them, make it more. Owns the
 choice: in how many ways a value is looked at, each time moved a little, is counted on the op graph, and what
-it is made of in its expression. Where rows can wait on the chip kept_rows.py has chosen before.
+it is made of in its expression; what is compared with the largest around it is written too. Where rows can
+wait on the chip kept_rows.py has chosen before.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from workbench.model import Arg, OpNode
+from workbench.numerics.peaks import CHOOSES
+from workbench.numerics.steps import COMPARED
 from workbench.playbook.ir.expr import Expr, Reduction, leaves, loads_below
 from workbench.playbook.ir.operations import VIEWS
 
@@ -18,8 +21,6 @@ _LEAST_WAYS, _LEAST_READ = 3, 9
 _MOST_READ = 64
 """Elements that a place reads where the next step is made of all that this one is made of. Writing a value
 costs what a few reads of neighbours do: two sweeps of five points, 13 elements, are one kernel."""
-_CHOICES = frozenset(["amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices"])
-_COMPARED = frozenset(["eq", "ne", "lt", "le", "gt", "ge"])
 _SLICE = "aten.slice.Tensor"
 _AS_IT_LIES = frozenset(["aten.clone.default", "aten.alias.default", "aten.constant_pad_nd.default"])
 
@@ -43,14 +44,12 @@ def is_read_around(
 def _is_measured_by_itself(name: str, users: Callable[[str], Sequence[OpNode]]) -> bool:
     """True for peaks: a value that is compared with the largest around it. Made twice, of many elements each
     time, it need not come out the same to the last bit, and no element would be the largest."""
-    chosen = [user.name for looks in _looks(name, users) for user in users(looks) if _chooses(user)]
+    chosen = [
+        user.name for looks in _looks(name, users) for user in users(looks) if user.base_name in CHOOSES
+    ]
     met = {user.name for one in chosen for looks in _looks(one, users) for user in users(looks)}
-    own = {user.name for looks in _looks(name, users) for user in users(looks) if user.base_name in _COMPARED}
+    own = {user.name for looks in _looks(name, users) for user in users(looks) if user.base_name in COMPARED}
     return bool(own & met)
-
-
-def _chooses(node: OpNode) -> bool:
-    return node.base_name in _CHOICES
 
 
 def _looks(name: str, users: Callable[[str], Sequence[OpNode]]) -> list[str]:

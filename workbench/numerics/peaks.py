@@ -3,6 +3,7 @@
 ``x == max_pool(x)`` asks of each element whether it is the one that was chosen. However far a computed ``x``
 may be off, the chosen one is equal to itself: a kernel that makes it twice makes it the same way. Owns which
 comparisons ask that, and where the answer is the same wherever the errors of ``x`` have put its elements.
+Never says which index is right where several elements are as good, which choices.py does.
 """
 
 from __future__ import annotations
@@ -15,31 +16,31 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, OpNode, Ref
+from workbench.numerics.movement import SAME_ORDER
 from workbench.numerics.operators import free_of_layout, operator
 from workbench.numerics.tracked import Tracked
 
 DRAWS = 16
 """Of two elements that are as large as each other, either is the larger in all of them once in 60,000."""
-_CHOOSES = frozenset(
+CHOOSES = frozenset(
     ("amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices", "cummax", "cummin")
 )
-_LOOKS = frozenset(
-    ("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze", "clone", "alias", "contiguous", "expand")
-)
+"""Results whose elements are their operand's."""
+_LOOKS = SAME_ORDER | {"expand"}
 """The same elements again."""
 _WIDE = ("f32", "f64")
 """Of narrower types a kernel may keep what it has at hand unrounded, and what it wrote is rounded."""
 
 
 @dataclass
-class Chosen:
+class Peaks:
     """Which results are elements of which others, as far as a graph has been walked."""
 
     _made: dict[str, OpNode] = field(default_factory=dict)
 
     def note(self, node: OpNode) -> None:
         """Take a node in."""
-        if node.base_name in _CHOOSES | _LOOKS and node.args and isinstance(node.args[0], Ref):
+        if node.base_name in CHOOSES | _LOOKS and node.args and isinstance(node.args[0], Ref):
             self._made[node.name] = node
 
     def settled(

@@ -108,6 +108,13 @@ def test_notebook_process_has_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_the_playbook_imports_no_torch() -> None:
+    """It runs in the notebook's process; what judges it, in numerics, runs where torch is."""
+    for path in (ROOT / "playbook").rglob("*.py"):
+        assert "numerics" not in imports(path), path
+        assert not re.search(r"^\s*(from|import) torch\b", path.read_text(), re.MULTILINE), path
+
+
 def test_test_files_have_names_of_their_own() -> None:
     """pytest imports them by name: of two with one name it runs neither, and only a whole run shows it."""
     names = sorted(path.name for path in Path(__file__).parent.rglob("test_*.py"))

@@ -16,16 +16,13 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, OpNode, Ref
+from workbench.model.aten_names import CHOOSES
 from workbench.numerics.movement import SAME_ORDER
 from workbench.numerics.operators import free_of_layout, operator
 from workbench.numerics.tracked import Tracked
 
 DRAWS = 16
 """Of two elements that are as large as each other, either is the larger in all of them once in 60,000."""
-CHOOSES = frozenset(
-    ("amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices", "cummax", "cummin")
-)
-"""Results whose elements are their operand's."""
 _LOOKS = SAME_ORDER | {"expand"}
 """The same elements again."""
 _WIDE = ("f32", "f64")

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
+from workbench.model.aten_names import COMPARED
 from workbench.numerics import choices, linear, movement, reductions, sampling
 from workbench.numerics.choices import is_left_open
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
@@ -23,7 +24,6 @@ from workbench.numerics.operators import argument, free_of_layout, last_read, op
 from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
-from workbench.numerics.steps import COMPARED
 from workbench.numerics.sums_of_products import SumsOfProducts
 from workbench.numerics.tracked import Tracked, deviation, exact, rounded
 

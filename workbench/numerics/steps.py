@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workbench.model.aten_names import COMPARED
 from workbench.numerics.tracked import Step, Tracked
 
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
-COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 _SIGNED = frozenset(("sign", "signbit"))
 STEPS = frozenset((*_WHOLE, *COMPARED, *_SIGNED, "round", "floor_divide", "fmod", "remainder", "copysign"))
 """Results that jump where their operands pass an edge."""

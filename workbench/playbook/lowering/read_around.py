@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from workbench.model import Arg, OpNode
-from workbench.numerics.peaks import CHOOSES
-from workbench.numerics.steps import COMPARED
+from workbench.model.aten_names import CHOOSES, COMPARED
 from workbench.playbook.ir.expr import Expr, Reduction, leaves, loads_below
 from workbench.playbook.ir.operations import VIEWS
 

@@ -22,6 +22,7 @@ from workbench.emulator.result import MOST_PRINTED, LaunchResult
 from workbench.emulator.values import Binary, LaunchCounts, Module, Options, RunReport, Unwritten
 from workbench.errors import EmulatorLaunchError
 from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, Printed, TensorMeta
+from workbench.plan.spectra import in_pairs
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
 _DEFAULTS = Options()
@@ -367,5 +368,6 @@ def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]
     found: object = torch.ops
     for part in op.split("."):
         found = getattr(found, part)
-    assert callable(found)
-    return found
+    if not callable(found):
+        raise TypeError(f"{op} cannot be called")
+    return in_pairs(op.removeprefix("aten."), found)

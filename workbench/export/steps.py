@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from workbench.export.launchers import Launcher, launcher_of
 from workbench.model import DType, Problem, TensorMeta, TensorSpec
 from workbench.plan.parse import Program
+from workbench.plan.spectra import TAKES_COMPLEX
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
 DTYPES: Mapping[DType, str] = {
@@ -42,6 +43,8 @@ class StepText:
         inputs = dict(zip(self.problem.signature, self.parameters, strict=False))
         for spec in self.problem.tensors:
             held = inputs[spec.name] if spec.role == "input" else f"self{_attributes(spec)}"
+            if spec.in_pairs:
+                held = f"torch.view_as_real({held}.resolve_conj()) if {held}.is_complex() else {held}"
             self.names[spec.name] = _safe(spec.name)
             if held != self.names[spec.name]:
                 lines.append(f"{self.names[spec.name]} = {held}")
@@ -72,7 +75,11 @@ class StepText:
                     found += self._library(step)
                 case Launch():
                     found += self._launch(step)
-        outputs = ", ".join(self.names[name] for name in plan.outputs)
+        returned = zip(plan.outputs, self.problem.outputs, strict=True)
+        outputs = ", ".join(
+            f"torch.view_as_complex({self.names[name]})" if spec.in_pairs else self.names[name]
+            for name, spec in returned
+        )
         comma = "," if self.problem.returns_tuple and len(plan.outputs) == 1 else ""
         return [*found, f"return {outputs}{comma}"]
 
@@ -117,12 +124,24 @@ class StepText:
             self._new(buffer, meta, place, index)
             for index, (buffer, meta) in enumerate(zip(step.results, step.metas, strict=True))
         ]
-        head = f"{', '.join(made)} = torch.ops.{op}"
+        function = f"torch.ops.{op}"
+        if step.op.removeprefix("aten.").partition(".")[0] in TAKES_COMPLEX:
+            return self._transform(step, made[0], function, args)
+        head = f"{', '.join(made)} = {function}"
         lines = _call(head, args)
         for name, meta in zip(made, step.metas, strict=True):
             wanted = "" if meta.is_contiguous else f", {meta.strides}"
             lines.append(f"{name} = _laid_out({name}, {meta.shape}{wanted})")
         return lines
+
+    def _transform(self, step: Library, made: str, function: str, args: Sequence[str]) -> list[str]:
+        """A Fourier transform: pairs of numbers are complex ones to torch."""
+        takes_complex = TAKES_COMPLEX[step.op.removeprefix("aten.").partition(".")[0]]
+        first = f"torch.view_as_complex({args[0]}.contiguous())" if takes_complex else args[0]
+        lines = _call(f"{made} = {function}", [first, *args[1:]])
+        if "c2r" not in step.op:
+            lines.append(f"{made} = torch.view_as_real({made})")
+        return [*lines, f"{made} = {made}.contiguous()"]
 
     def _value(self, value: LibraryArg) -> str:
         if isinstance(value, BufferArg):

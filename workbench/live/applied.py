@@ -67,6 +67,7 @@ class Applied:
         self._recent: tuple[int, Guarded] | None = None
         """Positional arguments that are the plan's own, and what runs those of the latest kind."""
         self._single = not problem.returns_tuple
+        self._complex = tuple(at for at, spec in enumerate(problem.outputs) if spec.in_pairs)
         self._by_kernel, self._by_original = Tally(), Tally()
         self._be_known_as(self._called())
         self._is_made = True
@@ -128,11 +129,18 @@ class Applied:
             reason = str(error)
         else:
             self._by_kernel.add()
+            if self._complex:
+                results = self._with_complex(results)
             return results[0] if self._single else results
         # Outside of "except", so that an error of the original is told without ours in front of it.
         self._by_original.add()
         self.last_fallback = reason
         return self.original(*args, **kwargs)
+
+    def _with_complex(self, results: tuple[Any, ...]) -> tuple[Any, ...]:
+        from workbench.problem.pairs import as_complex
+
+        return tuple(as_complex(r) if at in self._complex else r for at, r in enumerate(results))
 
     def _look_again(self) -> State:
         """Something the original reads has changed: what, and where are its tensors now?"""

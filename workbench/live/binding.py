@@ -49,6 +49,8 @@ class Binding:
         held = [name for name in self.names if roles[name] != "input"]
         self._held_index = {name: index for index, name in enumerate(held)}
         self._held = tuple(reader(form.held[name]) for name in held)
+        complex_ones = {spec.name for spec in problem.tensors if spec.in_pairs}
+        self._in_pairs = tuple(index for index, name in enumerate(self.names) if name in complex_ones)
         self._patterns: dict[Any, _Pattern] = {}
         self.plain_count = -1
         """Positional arguments that are all of the plan's tensors, in its order; -1: not known."""
@@ -70,7 +72,10 @@ class Binding:
             value = values[index]
             if value is not wanted and not (type(value) is type(wanted) and _equal(value, wanted)):
                 raise NotRun(f"{name} is {_shown(value)}; the kernel was made for {_shown(wanted)}")
-        return [values[index] for index in pattern.tensors]
+        tensors = [values[index] for index in pattern.tensors]
+        for index in self._in_pairs:
+            tensors[index] = _pairs_of(tensors[index], self.names[index])
+        return tensors
 
     def _learn(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> _Pattern:
         count = len(args) + len(kwargs)
@@ -95,8 +100,19 @@ class Binding:
                 statics.append((place.index, static.name, static.value))
             elif place != static.value:
                 raise NotRun(f"{static.name} is {place!r}; the kernel was made for {static.value!r}")
-        in_order = not kwargs and places == list(range(len(args)))
+        in_order = not kwargs and places == list(range(len(args))) and not self._in_pairs
         return _Pattern(tuple(places), tuple(statics), in_order and not statics)
+
+
+def _pairs_of(value: Any, name: str) -> Any:
+    """A complex tensor as a kernel knows it. Raises ``NotRun`` for what is none."""
+    if not getattr(value, "dtype", None) or not value.dtype.is_complex:
+        raise NotRun(
+            f"{name} is {_shown(getattr(value, 'dtype', value))}; the kernel was made for complex numbers"
+        )
+    from workbench.problem.pairs import as_pairs
+
+    return as_pairs(value)
 
 
 def _equal(value: Any, wanted: Any) -> bool:

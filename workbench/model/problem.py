@@ -97,6 +97,8 @@ class TensorSpec(Value):
     sampler: Sampler
     path: str = ""
     """For parameters and buffers: the dotted name in the module."""
+    in_pairs: bool = Field(default=False, exclude_if=lambda in_pairs: not in_pairs)
+    """True where the reference's own tensor is complex: the last axis, of 2, is real and imaginary part."""
 
 
 class Static(Value):
@@ -127,6 +129,8 @@ class OutputSpec(Value):
     dims: tuple[Dim, ...]
     order: tuple[int, ...] | None = Field(default=None, exclude_if=lambda order: order is None)
     """Axes from slowest to fastest in memory, where torch's own result is dense but not row-major."""
+    in_pairs: bool = Field(default=False, exclude_if=lambda in_pairs: not in_pairs)
+    """True where the reference's own result is complex, as for ``TensorSpec``."""
 
 
 # ---- the op graph (core ATen, written by problem/trace.py, read by playbook/)

@@ -16,6 +16,7 @@ from torch import Tensor
 from workbench.model import Arg, Graph, Ref, Sym, base_name, size_of
 from workbench.numerics.dtypes import TORCH, is_float
 from workbench.numerics.movement import MOVES
+from workbench.plan.spectra import in_pairs
 
 DTYPES: Mapping[str, torch.dtype] = {str(name): dtype for name, dtype in TORCH.items()}
 
@@ -78,7 +79,7 @@ def operator(name: str) -> Callable[..., Any]:
     namespace, base, *overload = name.split(".")
     packet = getattr(getattr(torch.ops, namespace), base)
     found: Callable[..., Any] = getattr(packet, overload[0] if overload else "default")
-    return found
+    return in_pairs(base, found)
 
 
 _LIE_DIFFERENTLY = frozenset(["scaled_dot_product_attention"])

@@ -24,8 +24,10 @@ from workbench.numerics.operators import argument, free_of_layout, last_read, op
 from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
+from workbench.numerics.spectra import transformed
 from workbench.numerics.sums_of_products import SumsOfProducts
 from workbench.numerics.tracked import Tracked, deviation, exact, rounded
+from workbench.plan.spectra import TAKES_COMPLEX
 
 Result = Tracked | tuple[Tracked, ...]
 PROBE_SAFETY = 4.0
@@ -119,6 +121,8 @@ class Running:
         rule = _RULES.get(name)
         if rule is not None:
             return rule(self, op, args, kwargs, dtype)
+        if name in TAKES_COMPLEX:
+            return transformed(name, op, args, dtype)
         if name in movement.CREATIONS:
             kwargs.pop("dtype", None)
             return movement.created(op, args, kwargs, dtype, self.device)

@@ -212,13 +212,14 @@ def _moments(
     count = _count(x, axes)
     mean = aten.sum.dim_IntList(wide, axes, True) / count
     deviation = wide - mean
-    squares = aten.sum.dim_IntList(deviation * deviation, axes, keepdim)
+    square = (deviation * deviation.conj()).real if x.dtype.is_complex else deviation * deviation
+    squares = aten.sum.dim_IntList(square, axes, keepdim)
     # A whole number stays one: a float would make the size a float, which no plan can compute.
     whole = 1 if correction is None else int(correction) if float(correction).is_integer() else correction
     divisor = count - whole
     if not keepdim:
         mean = aten.squeeze.dims(mean, axes)
-    return (squares / divisor).to(x.dtype), mean.to(x.dtype)
+    return (squares / divisor).to(x.dtype.to_real()), mean.to(x.dtype)
 
 
 def _var(
@@ -250,8 +251,10 @@ def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
     return rounded.to(x.dtype)
 
 
-def _angle(x: Tensor) -> Tensor:
-    """Of a real number: half a turn where it is negative."""
+def _angle(x: Tensor) -> Any:
+    """Of a real number: half a turn where it is negative. Complex ones are complex_parts.py's."""
+    if x.dtype.is_complex:
+        return NotImplemented
     real = x if x.is_floating_point() else x.to(torch.get_default_dtype())
     turned = torch.where(real < 0, math.pi, torch.zeros_like(real))
     return torch.where(real.isnan(), real, turned)

@@ -22,6 +22,7 @@ from torch.nn.utils.stateless import _reparametrize_module
 
 from workbench.errors import ProblemError
 from workbench.model import Problem
+from workbench.problem.pairs import as_complex, as_pairs, complex_results, results_as_pairs
 
 _TAKEN = set(
     re.findall(
@@ -50,6 +51,8 @@ class Argument:
     value: Any
     """The tensor or scalar the person gave; for a rebuilt form, None for tensors."""
     is_tensor: bool
+    is_complex: bool = False
+    """True for a tensor whose numbers the workbench has as pairs."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +79,36 @@ class Form:
         self.arguments = tuple(arguments)
         self.held = _named_held(target, {argument.name for argument in arguments})
         """Names to tensors held; parameters first."""
+        self.complex_results: tuple[bool, ...] = ()
+        """Of each result of the latest call, whether the reference's own is complex."""
         self.wants_all = False
         """True once a run has failed for tensors that it holds and was not given."""
         self._moved: dict[tuple[str, torch.device], Tensor] = {}
 
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
-        """What the reference returns, unchecked, with every tensor replaced by the one given."""
+        """What the reference returns, unchecked, with every tensor replaced by the one given.
+
+        Complex tensors are pairs of numbers here, those that are given and those that are returned.
+        """
         positional, by_keyword = self.spread(tensors)
         with self.holding(tensors):
-            return self.target(*positional, **by_keyword)
+            returned = self.target(*positional, **by_keyword)
+        self.complex_results = complex_results(returned)
+        return results_as_pairs(returned)
+
+    @property
+    def in_pairs(self) -> frozenset[str]:
+        """Names of the tensors that are complex to the reference."""
+        given = [argument.name for argument in self.arguments if argument.is_complex]
+        return frozenset((*given, *(name for name, held in self.held.items() if held.value.is_complex())))
 
     def spread(self, tensors: Mapping[str, Tensor]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments of one call with these tensors."""
         positional, by_keyword = [], {}
         for argument in self.arguments:
             value = tensors[argument.name] if argument.is_tensor else argument.value
+            if argument.is_complex:
+                value = as_complex(value)
             if argument.keyword:
                 by_keyword[argument.keyword] = value
             else:
@@ -101,7 +119,12 @@ class Form:
     def holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
         """Swap held tensors for those given under their names, or ``complete`` adds, and back."""
         whole = self.complete(tensors)
-        tensors = {name: whole[name] for name in self.held if name in whole}
+        own = self.in_pairs
+        tensors = {
+            name: as_complex(whole[name]) if name in own else whole[name]
+            for name in self.held
+            if name in whole
+        }
         with ExitStack() as stack:
             registered: dict[int, tuple[nn.Module, dict[str, Tensor]]] = {}
             for name, tensor in tensors.items():
@@ -126,7 +149,7 @@ class Form:
         device = devices.pop() if len(devices) == 1 else None
         found = dict(tensors)
         for name in self.held.keys() - found.keys():
-            own = self.held[name].value
+            own = as_pairs(self.held[name].value)
             if device is None or own.device == device:
                 found[name] = own
                 continue
@@ -174,6 +197,7 @@ def rebind(target: Callable[..., Any], problem: Problem) -> tuple[Argument, ...]
             keyword=own if own not in by_position and (own in parameters or accepts_any) else "",
             value=statics.get(name),
             is_tensor=name in specs,
+            is_complex=name in specs and specs[name].in_pairs,
         )
         for name, own in names.items()
     )
@@ -233,7 +257,8 @@ def _bound(signature: inspect.Signature, bound: inspect.BoundArguments) -> Itera
 
 def _argument(name: str, key: str, value: Any, taken: set[str]) -> Argument:
     if isinstance(value, Tensor):
-        return Argument(identifier(name, taken), key, value, is_tensor=True)
+        is_complex = value.is_complex()
+        return Argument(identifier(name, taken), key, value, is_tensor=True, is_complex=is_complex)
     if value is None or isinstance(value, bool | int | float | str):
         return Argument(name, key, value, is_tensor=False)
     what = "a list of tensors" if isinstance(value, list | tuple) else f"a {type(value).__name__}"

@@ -21,6 +21,7 @@ from workbench.errors import ProblemError
 from workbench.model import Sampler
 from workbench.problem.capture import Capture
 from workbench.problem.form import Form, bind
+from workbench.problem.pairs import as_pairs
 from workbench.problem.recurrent import Whole
 from workbench.problem.reference import LARGEST_REAL, build, run
 from workbench.problem.refusals import Watch, check_held, check_inputs, check_outputs
@@ -55,9 +56,11 @@ def look(capture: Capture) -> Seen:
     on_meta = "cuda" if "cuda" in capture.source else "meta"
     check_inputs(fake.arguments, on_meta)
     check_held(fake.held, on_meta)
-    inputs = {a.name: a.value for a in fake.arguments if a.is_tensor}
-    known = {name: origins.sampler(tensor) for name, tensor in inputs.items()}
-    held = {name: held.value for name, held in fake.held.items()}
+    given = {a.name: a.value for a in fake.arguments if a.is_tensor}
+    known = {name: origins.sampler(tensor) for name, tensor in given.items()}
+    with mode:
+        inputs = {name: as_pairs(tensor) for name, tensor in given.items()}
+        held = {name: as_pairs(held.value) for name, held in fake.held.items()}
     total = _bytes(inputs) + _bytes(held)
     if total <= (READ_BYTES if all(known.values()) else LARGEST_REAL):
         return _look_for_real(capture, known)
@@ -70,7 +73,7 @@ def look(capture: Capture) -> Seen:
     form = fake
     if held and _bytes(held) <= READ_BYTES:
         form = Form(_target(capture), fake.arguments)
-        samplers |= {name: learn(held.value) for name, held in form.held.items()}
+        samplers |= {name: learn(as_pairs(held.value)) for name, held in form.held.items()}
     with mode:
         inputs = {name: tensor.to("cpu") for name, tensor in inputs.items()}
     return Seen(form, inputs, held, samplers, shapes, total, notes)
@@ -96,8 +99,8 @@ def _look_for_real(capture: Capture, known: Mapping[str, Sampler | None]) -> See
     form, shapes = _run(capture, "cpu")
     check_inputs(form.arguments)
     check_held(form.held)
-    inputs = {a.name: a.value.detach() for a in form.arguments if a.is_tensor}
-    held = {name: held.value.detach() for name, held in form.held.items()}
+    inputs = {a.name: as_pairs(a.value.detach()) for a in form.arguments if a.is_tensor}
+    held = {name: as_pairs(held.value.detach()) for name, held in form.held.items()}
     samplers = {name: known.get(name) or learn(tensor) for name, tensor in {**inputs, **held}.items()}
     return Seen(form, inputs, held, samplers, shapes, _bytes(inputs) + _bytes(held), ())
 

@@ -35,6 +35,7 @@ from torch.export.graph_signature import (
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 
+from workbench.problem.complex_parts import InParts, has_complex
 from workbench.problem.decompositions import table
 
 Decompositions = Mapping[Any, Callable[..., Any]]
@@ -49,7 +50,22 @@ _BESIDE = ("op_implementations_dict", "_deregister_op_impl")
 
 
 def lowered(program: ExportedProgram) -> ExportedProgram:
-    """Break a program down as ``decompositions.table`` says."""
+    """Break a program down as ``decompositions.table`` says, and complex numbers into their parts.
+
+    Raises ``ProblemError`` for an operation on complex numbers that is not known in parts.
+    """
+    made = _broken_down(program)
+    return _in_parts(made) if has_complex(made.graph) else made
+
+
+def _in_parts(program: ExportedProgram) -> ExportedProgram:
+    _, others = _tables(tuple(_registered()))
+    made = _traced_once(program, {}, others, InParts)
+    assert made is not None  # nothing is written to in a program that was broken down
+    return made
+
+
+def _broken_down(program: ExportedProgram) -> ExportedProgram:
     if not _as_known():
         whole: ExportedProgram = program.run_decompositions(dict(table()))
         return whole
@@ -95,12 +111,15 @@ def _only_reads(operation: Any) -> bool:
 
 
 def _traced_once(
-    program: ExportedProgram, composites: Decompositions, others: Decompositions
+    program: ExportedProgram,
+    composites: Decompositions,
+    others: Decompositions,
+    interpreter: type[PropagateUnbackedSymInts] = PropagateUnbackedSymInts,
 ) -> ExportedProgram | None:
     """The program broken down; None where a decomposition writes to a tensor, which torch has to undo."""
 
     def run(*tensors: Tensor) -> Any:
-        return PropagateUnbackedSymInts(program.graph_module).run(*tensors)
+        return interpreter(program.graph_module).run(*tensors)
 
     values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
     with (

@@ -19,14 +19,14 @@ from torch._subclasses.fake_tensor import (
 )
 
 from workbench.errors import ProblemError
-from workbench.model import Case, Dim, Problem, Static, TensorSpec, size_of
+from workbench.model import Case, Dim, OutputSpec, Problem, Static, TensorSpec, size_of
 from workbench.numerics.dtypes import NAMES, TORCH
 from workbench.numerics.selftest import SelfTest
 from workbench.problem.candidates import Kind
 from workbench.problem.capture import Capture
 from workbench.problem.components import components
 from workbench.problem.cost import fixed_elements
-from workbench.problem.declared import entries, with_equal_ones, with_more_than_one
+from workbench.problem.declared import Entry, entries, with_equal_ones, with_more_than_one
 from workbench.problem.equal_windows import equal_windows
 from workbench.problem.few_axes import few_axes
 from workbench.problem.fixed_sizes import channels, fixed_sizes
@@ -151,7 +151,7 @@ def _described(
 ) -> tuple[Traced, Problem]:
     """The reference's graph, its tensors and its declared cases; ``fixed`` axes keep their sizes, axes in
     ``ties`` are as long as they say."""
-    several = with_more_than_one(seen.inputs, entries(seen.shapes))
+    several = with_more_than_one(seen.inputs, _entries(seen))
     as_they_are = all(several[name] is own for name, own in seen.inputs.items())
     refusals = []
     for inputs in (seen.inputs,) if as_they_are else (several, seen.inputs):
@@ -326,12 +326,20 @@ def _problem(capture: Capture, seen: Seen, traced: Traced) -> Problem:
         statics=tuple(Static(name=a.name, value=a.value) for a in seen.form.arguments if not a.is_tensor),
         signature=tuple(argument.name for argument in seen.form.arguments),
         symbols=traced.symbols,
-        outputs=traced.outputs,
+        outputs=_outputs(traced, seen.form),
         returns_tuple=traced.returns_tuple,
         cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
         graph=traced.graph,
         contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",
         own_inputs=seen.total_bytes <= OWN_BYTES and not _without_data(seen.form),
+    )
+
+
+def _outputs(traced: Traced, form: Form) -> tuple[OutputSpec, ...]:
+    """The results, and which of them are complex to the person."""
+    return tuple(
+        spec.model_copy(update={"in_pairs": True}) if is_complex else spec
+        for spec, is_complex in zip(traced.outputs, form.complex_results, strict=True)
     )
 
 
@@ -370,6 +378,7 @@ def _spec(name: str, tensor: Tensor, dims: tuple[Dim, ...], seen: Seen, keyword:
         strides=strides_of(tensor.shape, tensor.stride(), dims),
         sampler=seen.samplers[name],
         path=path,
+        in_pairs=name in seen.form.in_pairs,
     )
 
 
@@ -379,7 +388,7 @@ def _with_cases(problem: Problem, seen: Seen, traced: Traced) -> Problem:
     base = declared_case(problem.tensors, own, dict(traced.sizes))
     first = _case(problem, base)
     found = {first.sizes: first}
-    for entry in entries(seen.shapes):
+    for entry in _entries(seen):
         try:
             sizes = declared_case(problem.tensors, entry, base)
         except ProblemError as error:
@@ -396,6 +405,17 @@ def _with_cases(problem: Problem, seen: Seen, traced: Traced) -> Problem:
         case = _case(problem, sizes)
         found.setdefault(case.sizes, case)
     return problem.model_copy(update={"cases": tuple(found.values())})
+
+
+def _entries(seen: Seen) -> list[Entry]:
+    """What ``shapes`` declares; a complex input has an axis more here than the person sees."""
+    pairs = [name in seen.form.in_pairs for name in seen.inputs]
+    return [
+        tuple(
+            (*shape, 2) if place < len(pairs) and pairs[place] else shape for place, shape in enumerate(entry)
+        )
+        for entry in entries(seen.shapes)
+    ]
 
 
 def _case(problem: Problem, sizes: Mapping[str, int]) -> Case:

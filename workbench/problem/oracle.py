@@ -15,7 +15,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
+_NARROW_COMPLEX = (torch.complex64, torch.complex32)
 _CASTS = ("float", "half", "bfloat16")
+_COMPLEX_CASTS = ("cfloat", "chalf")
 
 
 class Widen(TorchFunctionMode):
@@ -27,6 +29,8 @@ class Widen(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name in _CASTS and args:
             return args[0].to(torch.float64)
+        if name in _COMPLEX_CASTS and args:
+            return args[0].to(torch.complex128)
         if name == "view" and any(isinstance(value, torch.dtype) for value in args):
             raise TypeError("the reference reads the bits of a float as another type")
         kwargs = {key: _wide(value) for key, value in (kwargs or {}).items()}
@@ -68,4 +72,6 @@ def widened(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _wide(value: Any) -> Any:
-    return torch.float64 if isinstance(value, torch.dtype) and value in _NARROW else value
+    if not isinstance(value, torch.dtype):
+        return value
+    return torch.float64 if value in _NARROW else torch.complex128 if value in _NARROW_COMPLEX else value

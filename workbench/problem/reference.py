@@ -19,6 +19,7 @@ from workbench.model import Problem
 from workbench.problem.capture import init_expression, inputs_expression
 from workbench.problem.form import Form, bind, rebind
 from workbench.problem.oracle import in_float64, own_dtype, widened
+from workbench.problem.pairs import as_pairs
 from workbench.problem.refusals import check_outputs
 from workbench.problem.running import evaluate, run_source, telling, without_gpu
 
@@ -68,8 +69,8 @@ class Reference:
         with without_gpu():
             namespace = run_source(problem.source, problem.payload, roots)
             inputs = evaluate(inputs_expression(problem.source) or "inputs", namespace)
-        given = {a.name: a.value for a in bind(self.form.target, inputs) if a.is_tensor}
-        held = {name: held.value.detach() for name, held in self.form.held.items()}
+        given = {a.name: as_pairs(a.value) for a in bind(self.form.target, inputs) if a.is_tensor}
+        held = {name: as_pairs(held.value.detach()) for name, held in self.form.held.items()}
         known = {spec.name for spec in problem.tensors}
         return {name: tensor for name, tensor in {**held, **given}.items() if name in known}
 

@@ -63,7 +63,7 @@ def _refuse_without_values(what: str, tensor: Tensor, on_meta: str) -> None:
 
 def check_tensor(what: str, tensor: Tensor) -> None:
     """Refuse one tensor the workbench cannot handle."""
-    if tensor.dtype not in NAMES:
+    if tensor.dtype not in (*NAMES, torch.complex64, torch.complex128):
         dtype = str(tensor.dtype).removeprefix("torch.")
         instead = _IN_PARTS if tensor.dtype.is_complex else ""
         raise ProblemError(f"{what} is {dtype}, which is not supported. Supported are {_SUPPORTED}.{instead}")

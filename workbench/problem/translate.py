@@ -24,6 +24,7 @@ from workbench.problem.layout import Order
 from workbench.problem.lines import line_of_stack
 from workbench.problem.recurrent import NAMES
 from workbench.problem.sizes import NotASize, in_words, size_text
+from workbench.problem.spectra import SPECTRA
 from workbench.problem.spelling import CASTS, canonical, without_vectors
 from workbench.problem.traced_values import as_it_lies, hint, order_of, sizes_said
 
@@ -52,6 +53,7 @@ _VIEWS = frozenset(
     ]
 )
 _ERASED_KWARGS = frozenset(["device", "layout", "pin_memory", "memory_format", "non_blocking", "implicit"])
+_STAND_INS = {**NAMES, **SPECTRA}
 _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
 _IN_ORDER = "with_effects"
 """What an export makes of an operation that must not change places with others, with tokens for order."""
@@ -218,7 +220,7 @@ class Translation:
     # -------------------------------------------------------------------------------- operations
 
     def _call(self, node: fx.Node) -> None:
-        op = NAMES.get(str(node.target), str(node.target))
+        op = _STAND_INS.get(str(node.target), str(node.target))
         self._line = line_of_stack(node.meta.get("stack_trace") or "")
         value = node.meta.get("val")
         if op == _IN_ORDER and not node.args[1]._schema.returns:  # type: ignore[union-attr]

@@ -199,7 +199,8 @@ def _problem(problem: Problem) -> Json:
 
 
 def _tensor(spec: TensorSpec) -> str:
-    return f"{spec.name}: {spec.dtype}[{', '.join(map(str, spec.dims))}]"
+    dims = ", ".join(map(str, spec.dims))
+    return f"{spec.name}: {spec.dtype}[{dims}]" + (" (complex)" if spec.in_pairs else "")
 
 
 def _subtitle(opened: SessionOpened) -> str:

@@ -63,6 +63,7 @@ def tensor_lines(problem: Problem) -> tuple[str, ...]:
     lines = [
         f"{spec.name}: {spec.role}, {spec.dtype}[{', '.join(map(str, spec.dims))}]"
         + ("" if spec.strides is None else f", strides {', '.join(map(str, spec.strides))}")
+        + (" (complex numbers: real and imaginary part)" if spec.in_pairs else "")
         for spec in problem.tensors
     ]
     lines += [f"{static.name} = {static.value!r} (fixed)" for static in problem.statics]

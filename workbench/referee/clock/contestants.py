@@ -17,6 +17,7 @@ from torch import Tensor
 
 from workbench.compile.cache import cache_folder
 from workbench.problem.form import Form
+from workbench.problem.pairs import as_pairs
 from workbench.problem.refusals import check_outputs
 from workbench.referee.clock.graphs import graphed
 from workbench.referee.clock.lane import Act
@@ -92,7 +93,7 @@ class Baselines:
             self._hold(sets[turn])
             with around():
                 result = target(*calls[turn][0], **calls[turn][1])
-            return (result,) if isinstance(result, Tensor) else check_outputs(result)
+            return tuple(map(as_pairs, (result,) if isinstance(result, Tensor) else check_outputs(result)))
 
         return act
 

@@ -169,3 +169,33 @@ __global__ void meet(const float* x, float* y) {}
     text = host_text(launchers_of(interpret(program, {"x": meta}, H100).launches, program.kernels))
     assert "together.id = cudaLaunchAttributeCooperative;" in text
     assert "check(cudaLaunchKernelEx(&config, sizes0::meet, Address{x}, Address{y}));" in text
+
+
+def test_transforms_and_complex_numbers_are_torchs_own_in_the_file() -> None:
+    """What the exported lines compute; there is nothing to launch in them."""
+    import torch
+    from problem.cells import opened
+
+    from workbench.export.steps import StepText
+    from workbench.referee.librarymeta import library_meta
+
+    problem = opened(
+        "import torch\ndef twice(z):\n    return torch.fft.fft(torch.fft.fft(z)), torch.fft.fft(z)\n"
+        "inputs = [torch.randn(4, 6, dtype=torch.cfloat)]"
+    )
+    source = (
+        "/* plan\ndef plan(z):\n"
+        '    spectrum = library("aten._fft_c2c", z, (1,), 0, True)\n'
+        '    return library("aten._fft_c2c", spectrum, (1,), 0, True), spectrum\n*/\n'
+    )
+    program = parse(source)
+    plan = interpret(program, problem.metas(problem.cases[0]), H100, library_meta=library_meta)
+    text = StepText(problem, program, (), ("given",))
+    lines = [*text.bindings(), *text.lines(plan)]
+    body = "\n".join(f"    {line}" for line in lines)
+    names: dict[str, Any] = {"torch": torch, "_laid_out": lambda tensor, shape: tensor}
+    exec(f"def forward(given):\n{body}", names)
+    z = torch.randn(4, 6, dtype=torch.cfloat)
+    twice, spectrum = names["forward"](z)
+    torch.testing.assert_close(twice, torch.fft.fft(torch.fft.fft(z)))
+    torch.testing.assert_close(spectrum, torch.fft.fft(z))

@@ -264,3 +264,31 @@ def test_nothing_to_apply_without_a_correct_kernel(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="no correct kernel"):
             apply(session, {})
         device.gate.set()
+
+
+TURNED = """import torch
+def turned(q, turns):
+    return q * turns, (q * turns).abs()
+inputs = [torch.randn(6, 8, dtype=torch.cfloat), torch.polar(torch.ones(8), torch.randn(8))]
+"""
+
+
+def test_complex_numbers_go_in_and_come_out_as_such() -> None:
+    """A kernel knows pairs of real numbers; who calls it does not."""
+    from problem.cells import opened
+
+    from workbench.playbook.generate import generate
+
+    names: dict[str, Any] = {}
+    exec(TURNED, names)
+    problem = opened(TURNED)
+    applied = Applied(names["turned"], problem, generate(problem, ()).kernel.source, H100)
+    q, turns = torch.randn(5, 8, dtype=torch.cfloat), torch.randn(8, dtype=torch.cfloat)
+    made, length = applied(q, turns)
+    torch.testing.assert_close(made, q * turns)
+    torch.testing.assert_close(length, (q * turns).abs())
+    torch.testing.assert_close(applied(q.conj(), turns=turns)[0], q.conj() * turns)
+    assert (applied.kernel_calls, applied.fallback_calls) == (2, 0)
+    assert not applied(q.real, turns)[1].is_complex()
+    assert applied.fallback_calls == 1
+    assert applied.last_fallback == "q is torch.float32; the kernel was made for complex numbers"

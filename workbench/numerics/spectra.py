@@ -33,15 +33,17 @@ def transformed(name: str, op: Any, args: list[Any], dtype: DType) -> Tracked:
     count = math.prod([*sizes[:-1], last] if back else sizes)
     scale = _SCALES[normalization](count)
 
+    takes_complex = TAKES_COMPLEX[name]
+    summed_along = [*axes, -1] if takes_complex else list(axes)
+
     def total(terms: Tensor) -> Tensor:
         """Over all that one result is made of. Of a spectrum that is half left out, each has a twin."""
-        summed: Tensor = terms.sum([*axes, -1] if TAKES_COMPLEX[name] else list(axes), keepdim=True)
-        whole = 2 * scale * summed if back else scale * summed
-        return whole.squeeze(-1) if back else whole if TAKES_COMPLEX[name] else whole.unsqueeze(-1)
+        found: Tensor = terms.sum(summed_along, keepdim=True) * (2 * scale if back else scale)
+        return found.squeeze(-1) if back else found if takes_complex else found.unsqueeze(-1)
 
     def root(squares: Tensor) -> Tensor:
-        of_all: Tensor = total(squares.clamp_min(0) / scale)
-        return of_all.sqrt() * scale
+        found: Tensor = total(squares.clamp_min(0) / scale).sqrt() * scale
+        return found
 
     steps = math.log2(max(count, 2))
     size = root(x.value.to(torch.float64).square())

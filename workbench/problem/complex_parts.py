@@ -77,6 +77,17 @@ class InParts(PropagateUnbackedSymInts):
     Raises ``ProblemError``, with the person's line, for an operation that has no rule here.
     """
 
+    def __init__(self, module: fx.GraphModule) -> None:
+        super().__init__(module)
+        self.extra_traceback = False  # a person's error is a sentence, without the graph's own words
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An input; a constant that is complex comes as pairs."""
+        given = super().placeholder(target, args, kwargs)
+        if not _is_complex(self._node.meta.get("val")):
+            return given
+        return Parts(given.select(-1, 0), given.select(-1, 1))
+
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self._node.meta.get("val")
         half = _half_of_pairs(target, args)
@@ -96,7 +107,7 @@ class InParts(PropagateUnbackedSymInts):
         return _as_traced(rule(target, args, kwargs), made)
 
     def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return super().output(target, tree_map(_put_together, args), kwargs)
+        return super().output(target, tree_map(_returned, args), kwargs)
 
     def run_node(self, n: fx.Node) -> Any:
         self._node = n
@@ -121,6 +132,10 @@ def _half_of_pairs(target: Any, args: tuple[Any, ...]) -> Any:
 
 def _put_together(value: Any) -> Any:
     return value.tensor if isinstance(value, Pairs) else value
+
+
+def _returned(value: Any) -> Any:
+    return _put_together(Pairs(value) if isinstance(value, Parts) else value)
 
 
 def _flat(value: Any) -> list[Any]:
@@ -411,7 +426,7 @@ def _placed(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts
     among, what = _halves(args[0]), _halves(args[place])
     like = next(value.one for value in (args[0], args[place]) if isinstance(value, Parts))
     shapes = [value.one if isinstance(value, Parts) else value for value in (args[0], args[place])]
-    sides = []
+    sides: list[Half] = []
     for one, other in zip(among, what, strict=True):
         if one is None and other is None:
             sides.append(None)
@@ -474,9 +489,9 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(STANDING_IN, _spectrum),
     **dict.fromkeys(_PUT_AT, _placed),
     **dict.fromkeys(("_assert_tensor_metadata",), _nothing),
-    "add": _sum, "copy": _copied, "sub": _difference, "mul": _product, "div": _quotient, "reciprocal": _reciprocal,
-    "pow": _power, "abs": _length, "angle": _direction, "sgn": _unit, "exp": _exponential,
-    "log": _logarithm, "sqrt": _root, "cos": _cosine, "sin": _sine, "polar": _from_polar,
+    "add": _sum, "copy": _copied, "sub": _difference, "mul": _product, "div": _quotient,
+    "reciprocal": _reciprocal, "pow": _power, "abs": _length, "angle": _direction, "sgn": _unit,
+    "exp": _exponential, "log": _logarithm, "sqrt": _root, "cos": _cosine, "sin": _sine, "polar": _from_polar,
     "complex": _together, "view_as_complex": _looked_at, "view_as_real": _side_by_side, "where": _chosen,
     "_to_copy": _cast, "constant_pad_nd": _padded, "scalar_tensor": _one_number, "sym_size": _size,
     "<built-in function getitem>": _item,

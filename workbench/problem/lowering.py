@@ -37,6 +37,7 @@ from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 
 from workbench.problem.complex_parts import InParts, has_complex
 from workbench.problem.decompositions import table
+from workbench.problem.pairs import as_pairs
 
 Decompositions = Mapping[Any, Callable[..., Any]]
 
@@ -122,6 +123,8 @@ def _traced_once(
         return interpreter(program.graph_module).run(*tensors)
 
     values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    with unset_fake_temporarily(), values[0].fake_mode:
+        values = [as_pairs(value) for value in values]
     with (
         unset_fake_temporarily(),
         values[0].fake_mode,
@@ -142,7 +145,7 @@ def _traced_once(
         range_constraints=exported_program._get_updated_range_constraints(made, program.range_constraints),
         module_call_graph=program.module_call_graph,
         example_inputs=program.example_inputs,
-        constants=program.constants,
+        constants={name: as_pairs(value) for name, value in program.constants.items()},
     )
 
 

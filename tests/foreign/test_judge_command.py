@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from workbench.cli import app
 from workbench.errors import UsageError
-from workbench.foreign.judge import place_named
+from workbench.foreign.judge import judge_solution, place_named
 from workbench.foreign.values import ForeignEvaluation, ForeignOptions, ForeignReport, Provenance
 from workbench.model import Passed, Problem, Suspect
 from workbench.views.foreign_judgement import foreign_lines
@@ -36,6 +36,13 @@ def test_a_file_without_the_class_is_bad_usage(tmp_path: Path) -> None:
     other.write_text("import torch\n")
     result = CliRunner().invoke(app, ["judge", str(other), PROBLEM, "--device", "cpu"])
     assert isinstance(result.exception, UsageError) and "has no class ModelNew" in str(result.exception)
+
+
+def test_a_problem_with_complex_tensors_is_not_for_a_class_of_others() -> None:
+    outputs = tuple(spec.model_copy(update={"in_pairs": True}) for spec in SOFTMAX.outputs)
+    problem = SOFTMAX.model_copy(update={"outputs": outputs})
+    with pytest.raises(UsageError, match=r"has complex tensors, .* torch\.view_as_real of them"):
+        judge_solution(problem, "", ForeignOptions())
 
 
 def test_passed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from workbench.problem.complex_parts import has_complex
 from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.form import Form, bind
 from workbench.problem.lowering import lowered
-from workbench.problem.pairs import as_complex, as_pairs
+from workbench.problem.pairs import as_complex, as_pairs, results_as_pairs
 
 Function = Callable[[Tensor, Tensor], Tensor]
 
@@ -149,6 +149,13 @@ def test_a_reference_is_called_with_complex_numbers_and_answers_in_pairs() -> No
     square, real = form({"x": as_pairs(z)})
     assert torch.equal(as_complex(square), z * z) and torch.equal(real, z.real)
     assert form.complex_results == (True, False)
+
+
+def test_results_with_names_are_pairs_too() -> None:
+    z = torch.randn(3, dtype=torch.cfloat)
+    found = results_as_pairs(torch.return_types.max((z, z.real)))
+    assert torch.equal(found[0], torch.view_as_real(z)) and torch.equal(found[1], z.real)
+    assert results_as_pairs([z.real])[0].dtype == torch.float32
 
 
 def test_names_of_the_rules_are_torchs_own() -> None:

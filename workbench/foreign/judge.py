@@ -42,8 +42,14 @@ def place_named(device: str) -> Literal["cpu", "cuda"]:
 def judge_solution(problem: Problem, solution: str, options: ForeignOptions) -> ForeignEvaluation:
     """Judge one ``ModelNew``. Blocking; safe to call from many threads.
 
-    Whatever the solution does is an ``Outcome``. Raises ``DeviceError`` when the machine fails.
+    Whatever the solution does is an ``Outcome``. Raises ``DeviceError`` when the machine fails, and
+    ``UsageError`` for a problem that it cannot be asked.
     """
+    if any(spec.in_pairs for spec in (*problem.tensors, *problem.outputs)):
+        raise UsageError(
+            f"{problem.name} has complex tensors, for which only the workbench's own kernels can be judged. "
+            "Have the reference take and return torch.view_as_real of them."
+        )
     request = ForeignRequest(problem=problem, solution=solution, options=options)
     allowance = options.allowance
     limits = Limits(

@@ -57,7 +57,7 @@ def look(capture: Capture) -> Seen:
     check_inputs(fake.arguments, on_meta)
     check_held(fake.held, on_meta)
     given = {a.name: a.value for a in fake.arguments if a.is_tensor}
-    known = {name: origins.sampler(tensor) for name, tensor in given.items()}
+    known = {n: None if t.is_complex() else origins.sampler(t) for n, t in given.items()}
     with mode:
         inputs = {name: as_pairs(tensor) for name, tensor in given.items()}
         held = {name: as_pairs(held.value) for name, held in fake.held.items()}

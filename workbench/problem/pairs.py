@@ -30,14 +30,10 @@ def as_complex(pairs: Tensor) -> Tensor:
 
 
 def results_as_pairs(returned: Any) -> Any:
-    """What a reference returned, with complex tensors as pairs; everything else is left to who checks it."""
-    if isinstance(returned, Tensor):
-        return as_pairs(returned)
-    if isinstance(returned, tuple | list):
-        return (
-            type(returned)([results_as_pairs(one) for one in returned]) if _is_plain(returned) else returned
-        )
-    return returned
+    """What a reference returned, with complex tensors as pairs; what has none is left as it is."""
+    if not any(complex_results(returned)):
+        return returned
+    return as_pairs(returned) if isinstance(returned, Tensor) else tuple(map(_if_tensor, returned))
 
 
 def complex_results(returned: Any) -> tuple[bool, ...]:
@@ -46,5 +42,5 @@ def complex_results(returned: Any) -> tuple[bool, ...]:
     return tuple(isinstance(one, Tensor) and one.dtype.is_complex for one in results)
 
 
-def _is_plain(sequence: Any) -> bool:
-    return type(sequence) in (tuple, list)
+def _if_tensor(value: Any) -> Any:
+    return as_pairs(value) if isinstance(value, Tensor) else value

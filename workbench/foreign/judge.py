@@ -45,7 +45,7 @@ def judge_solution(problem: Problem, solution: str, options: ForeignOptions) -> 
     Whatever the solution does is an ``Outcome``. Raises ``DeviceError`` when the machine fails, and
     ``UsageError`` for a problem that it cannot be asked.
     """
-    if any(spec.in_pairs for spec in (*problem.tensors, *problem.outputs)):
+    if any(spec.in_pairs for spec in problem.tensors) or any(spec.in_pairs for spec in problem.outputs):
         raise UsageError(
             f"{problem.name} has complex tensors, for which only the workbench's own kernels can be judged. "
             "Have the reference take and return torch.view_as_real of them."

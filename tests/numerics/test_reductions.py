@@ -36,6 +36,8 @@ def over(terms: Tensor) -> Tensor:
 def test_terms_of_few_values_in_any_order_err_more_than_a_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     terms = few_valued(1)
     assert over(terms).max() < 1.0
+    monkeypatch.setattr(reductions, "_one_sided", lambda *_: 0.0)
+    assert over(terms).max() < 1.0
     monkeypatch.setattr(reductions, "_repeated", reductions._equal_share)
     assert over(terms).max() > 1.0  # what an honest kernel was turned away for
 
@@ -107,3 +109,27 @@ def test_a_count_is_off_by_whole_elements_and_is_rounded_beside_that() -> None:
     stored = movement.cast(count, "bf16")
     scaled = pointwise("mul", torch.ops.aten.mul.Tensor, [stored, 1.3], {}, "bf16")
     assert float(scaled.error[1]) >= 1.3 + 2.6 * 2.0**-9
+
+
+def nearly_equal(seed: int) -> Tensor:
+    """Terms that differ by less than what their sum rounds to: 93 and some millionths of it."""
+    drawn = torch.rand(ROWS, TERMS, generator=torch.Generator().manual_seed(seed))
+    return 93 * (1 + torch.linspace(0, 1, ROWS)[:, None]) * (1 + 1e-6 * drawn)
+
+
+def test_terms_that_differ_by_less_than_their_sum_rounds_to_err_to_one_side(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terms = nearly_equal(3)
+    assert over(terms).max() < 1.0
+    monkeypatch.setattr(reductions, "_one_sided", lambda *_: 0.0)
+    assert over(terms).max() > 1.0  # what an honest kernel was turned away for
+
+
+@pytest.mark.parametrize("shape", [(64, 2048), (16, 65536)])
+def test_terms_that_round_to_both_sides_are_allowed_no_more(shape: tuple[int, int]) -> None:
+    drawn = torch.Generator().manual_seed(4)
+    for terms in (torch.rand(shape, generator=drawn), torch.randn(shape, generator=drawn) + 3):
+        whole = terms.double().sum(1)
+        assert (reductions._one_sided(terms.double(), whole, [1], False) * 2**23 < 0.1 * whole).all()
+        assert (reductions._one_sided(terms.double(), whole, [1], False) == 0).float().mean() > 0.98

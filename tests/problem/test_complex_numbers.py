@@ -45,6 +45,12 @@ FUNCTIONS: dict[str, Function] = {
     "chosen": lambda z, r: torch.where(r > 0, z, 0.5j) + torch.where(z == z.conj(), r, z),
     "equal": lambda z, r: (z == z.conj()) | (z.real.to(z.dtype) != z),
     "products of matrices": lambda z, r: z @ z.mT @ r.to(z.dtype) + torch.einsum("ij,kj->ik", z, z).real @ r,
+    "products of matrices with one part": lambda z, r: (
+        (r * 1j) @ z.mT + z @ (r.mT + 0j) + (1j * r) @ (1j * r.mT)
+    ),
+    "products of vectors": lambda z, r: (
+        z @ z[0] + torch.vdot(z[1], z[2]) + torch.outer(z[0], z[1])[:, 0].sum()
+    ),
     "gathered": lambda z, r: z[torch.tensor([2, 0])] + z.index_select(0, torch.tensor([1, 3])),
     "padded": lambda z, r: torch.nn.functional.pad(z, (1, 2)) + torch.full((4, 9), 2 - 1j),
     "pieces": lambda z, r: z.split([2, 4], 1)[1] * z.unbind(1)[0][:, None] + z.chunk(2, 1)[0][:, :1],

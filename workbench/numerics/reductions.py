@@ -10,7 +10,8 @@ amount, and the errors add up instead of walking. Where neighbours are equal, as
 inputs are, sequential summation is off by up to K u |sum| / 4, and that much is allowed twice over. Terms of
 few different values in any order are between: the errors of one value add up, and those of the values walk.
 With f the part of the terms that has a value, K u |sum| sqrt(sum f^2) / 4 is the same for one value and falls
-to the walk where all differ.
+to the walk where all differ. Terms that differ by less than their sum rounds to, as prices of all but equal
+bonds, round alike too: what an addition to a partial sum adds on average is asked of the terms themselves.
 
 Terms that may have fallen over an edge, such as the comparisons that a count adds up, do so or do not: a
 sum may be off by all of them where they are few, and by ``CHANCE`` times the root of their squares.
@@ -39,6 +40,8 @@ DRAWN = 2.0
 or product 0.29: among a million sums one is off by five times that."""
 FEW = 64
 """Up to so many terms the walk allows more than equal ones can err."""
+SIDES_LOOKED_AT, SIDES_BY_CHANCE, SHARED_BY = 512, 1.0, 8
+"""Terms that are asked what they round to; what chance makes of one, in places: three times 0.29; places."""
 LOOKED_AT, MOST_LOOKED_AT = 128, 2**22
 """Terms of a sum that are compared with each other, and of all sums together."""
 
@@ -81,6 +84,8 @@ def total(x: Tracked, dims: int | Sequence[int] | None, keepdim: bool, dtype: DT
         equal = torch.maximum(_equal_share(terms, axes, keepdim), _repeated(terms, axes, keepdim))
         drift = EQUAL_TERMS * accumulate_unit(dtype) * count * equal
         own = own + (drift * value.abs()).nan_to_num(0.0, 0.0)
+        if dtype != "f64":
+            own = own + count * _one_sided(terms, value, axes, keepdim)
         own = torch.where((magnitude == 0) & (errors[0] + errors[1] == 0), 0.0, own)
     return replace(rounded(value, own, errors, dtype), span=of_sum(x.span))
 
@@ -115,6 +120,31 @@ def _repeated(terms: Tensor, axes: list[int], keepdim: bool) -> Tensor:
     pairs = earlier.sum(dim=-1).to(terms.dtype).unsqueeze(-1).movedim(-1, axis)
     share = (pairs * (2 / (count * (count - 1)))).sqrt()
     return share.mean(dim=axes, keepdim=keepdim)
+
+
+def _one_sided(terms: Tensor, total: Tensor, axes: list[int], keepdim: bool) -> Tensor:
+    """What adding one term to a partial sum in float32 adds on average, beyond what chance may have shown.
+
+    A partial sum is a multiple of its last place, so that rounding the sum is rounding the term to such a
+    multiple. The largest of the places that partial sums of ``total`` have, which threads may share.
+    """
+    axis = max(axes)
+    length = terms.shape[axis]
+    if length <= FEW:
+        return torch.zeros_like(total)
+    whole = total if keepdim else terms.sum(dim=axes, keepdim=True)
+    count = min(length, SIDES_LOOKED_AT, max(MOST_LOOKED_AT // max(terms.numel() // length, 1), 16))
+    step = length // count
+    seen = terms.movedim(axis, -1)[..., : step * count : step].movedim(-1, axis).float().to(torch.float64)
+    place = torch.exp2(whole.abs().clamp(1e-30, 1e38).log2().floor() - 23)
+    worst = torch.zeros_like(whole)
+    chance = SIDES_BY_CHANCE / math.sqrt(math.prod(seen.shape[one] for one in axes))
+    for _ in range(SHARED_BY):
+        bias = (torch.round(seen / place) * place - seen).mean(dim=axes, keepdim=True).abs()
+        worst = torch.maximum(worst, bias - chance * place)
+        place = place / 2
+    found = worst.nan_to_num(0.0, 0.0, 0.0)
+    return found if keepdim else found.squeeze(axes)
 
 
 def _reduced_errors(x: Tracked, axes: list[int], keepdim: bool) -> tuple[Tensor, Tensor]:

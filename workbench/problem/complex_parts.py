@@ -183,12 +183,11 @@ def _sub(x: Half, y: Half) -> Half:
     return x - y
 
 
-def _mul(x: Half, y: Half, product: Callable[[Any, Any], Any] = torch.mul) -> Half:
+def _mul(x: Half, y: Half) -> Half:
     if x is None or y is None:
         return None
     if isinstance(x, Tensor) and isinstance(y, Tensor):
-        both: Tensor = product(x, y)
-        return both
+        return x * y
     if not isinstance(x, Tensor) and not isinstance(y, Tensor):
         return x * y
     number, tensor = (y, x) if isinstance(x, Tensor) else (x, y)
@@ -264,11 +263,24 @@ def _product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Part
 
 
 def _matrix_product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
-    (a, b), (c, d) = _halves(args[0]), _halves(args[1])
-    return Parts(
-        _sub(_mul(a, c, target), _mul(b, d, target)),
-        _add(_mul(a, d, target), _mul(b, c, target)),
-    )
+    """One product for all: rows of both parts below each other, columns beside each other."""
+    left, right = _tensors(args[0]), _tensors(args[1])
+    rows, columns = left[0][1].shape[-2], right[0][1].shape[-1]
+    blocks = target(torch.cat([half for _, half in left], -2), torch.cat([half for _, half in right], -1))
+    found: dict[int, Half] = {0: None, 1: None, 2: None}
+    for down, (turn, _) in enumerate(left):
+        for across, (other, _) in enumerate(right):
+            block = blocks.narrow(-2, down * rows, rows).narrow(-1, across * columns, columns)
+            found[turn + other] = _add(found[turn + other], block)
+    return Parts(_sub(found[0], found[2]), found[1])
+
+
+def _tensors(value: Parts | Tensor) -> list[tuple[int, Tensor]]:
+    """Parts that are there, each with how often it is turned by a right angle: 0 or 1 times."""
+    whole = value if isinstance(value, Parts) else Parts(value, None)
+    return [
+        (turn, _full(half, whole.one)) for turn, half in enumerate((whole.re, whole.im)) if half is not None
+    ]
 
 
 def _quotient(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
@@ -482,7 +494,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(_MOVED, _each),
     **dict.fromkeys(("_conj", "_conj_physical", "conj_physical"), _conjugate),
     **dict.fromkeys(("neg", "_neg_view"), _negative),
-    **dict.fromkeys(("mm", "bmm", "mv", "dot"), _matrix_product),
+    **dict.fromkeys(("mm", "bmm"), _matrix_product),
     **dict.fromkeys(("full", "full_like"), _filled),
     **dict.fromkeys(("cat", "stack"), _joined),
     **dict.fromkeys(("eq", "ne"), _compared),

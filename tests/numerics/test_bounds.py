@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Ref
-from workbench.numerics.bounds import bounds
+from workbench.numerics.bounds import OutputBound, _admitting, bounds
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
@@ -393,3 +393,16 @@ def test_a_nan_that_only_the_graph_loses_is_still_asked_for() -> None:
     right = op.call(x)
     assert compare(right, bound).max_ratio <= 1
     assert compare(right.nan_to_num(1.0), bound).max_ratio > 1
+
+
+def test_a_whole_number_may_be_the_reference_s_own_where_its_precision_makes_another() -> None:
+    """A class of what overflows in float32 and not in float64: no kernel in float32 finds the oracle's."""
+    expected, native = torch.tensor([0, 0, 2]), torch.tensor([0, 4, 2])
+    bound = OutputBound(dtype="i64", expected=expected, allowed=torch.zeros(3), tie=None, basis="")
+    admitting = _admitting(bound, native, lambda: torch.zeros(3))
+    assert "1 elements as the reference has them" in admitting.basis
+    assert compare(native, admitting).max_ratio <= 1
+    assert compare(expected, admitting).max_ratio <= 1
+    for wrong in (torch.tensor([1, 4, 2]), torch.tensor([0, 5, 2]), torch.tensor([0, 4, 1])):
+        assert compare(wrong, admitting).max_ratio > 1
+    assert _admitting(bound, expected, lambda: torch.zeros(3)) is bound

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Graph, OpNode, OutputSpec, Ref
-from workbench.numerics import choices, reductions
+from workbench.numerics import choices, movement, reductions
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, exact
 
@@ -108,3 +108,31 @@ def test_an_index_in_doubt_leaves_the_others_of_a_gather_their_bound() -> None:
     graph, w = Graph(nodes=nodes, outputs=(ops.ref("y"),)), torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     (made,) = Running(sizes={}).outputs(graph, {"x": x, "w": w})
     assert made.error.flatten().tolist() == [5.0, 0.0]
+
+
+def test_an_index_in_doubt_leaves_other_rows_their_bound_wherever_it_indexes() -> None:
+    """One of five places is in doubt: what lies at the others is known to the last bit."""
+    source = exact(torch.arange(24.0).reshape(4, 2, 3), "f32")
+    at = exact(torch.tensor([0, 1, 1, 0, 1]), "i64")
+    unsure = replace(at, shared=torch.tensor([0.0, 0.0, 4.0, 0.0, 0.0], dtype=torch.float64))
+    sure = exact(torch.tensor([[0], [1]]), "i64")
+    aten = torch.ops.aten
+    calls = {
+        "embedding": (aten.embedding.default, [exact(source.value[:, 0], "f32"), unsure], 0),
+        "index_select": (aten.index_select.default, [source, 1, unsure], 1),
+        "index": (aten.index.Tensor, [source, [None, unsure]], 1),
+        "index ": (aten.index.Tensor, [source, [unsure, None, unsure]], 0),
+        "index  ": (aten.index.Tensor, [source, [sure, unsure]], 1),
+    }
+    for name, (op, args, axis) in calls.items():
+        made = movement.move(name.strip(), op, args, {}, "f32")
+        assert isinstance(made, Tracked)
+        off = (made.error > 0).movedim(axis, 0).flatten(1)
+        assert off.all(1).tolist() == off.any(1).tolist() == [False, False, True, False, False], name
+
+
+def test_scores_that_are_all_nan_leave_open_which_of_them_is_chosen() -> None:
+    scores = torch.tensor([[torch.nan, torch.nan, torch.nan], [3.0, torch.nan, 1.0]])
+    for rows, is_open in ((slice(0, 1), True), (slice(1, 2), False)):
+        _, places = choices.selected(torch.ops.aten.topk.default, exact(scores[rows], "f32"), [2], {}, "f32")
+        assert choices.is_left_open(places) == is_open

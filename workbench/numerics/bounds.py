@@ -192,7 +192,7 @@ def _admitting(bound: OutputBound, native: Tensor, swing: Callable[[], Tensor]) 
     if bound.step is not None:
         return _admitting_steps(bound, bound.step, native)
     if not is_float(bound.dtype):
-        return bound
+        return bound if bound.tie is not None else _admitting_numbers(bound, native)
     wide = native.to(torch.float64)
     undecided = torch.isfinite(wide) != torch.isfinite(bound.expected)
     undecided |= wide.isnan() != bound.expected.isnan()
@@ -201,6 +201,16 @@ def _admitting(bound: OutputBound, native: Tensor, swing: Callable[[], Tensor]) 
     off = torch.where(torch.isfinite(bound.expected) & torch.isfinite(off), off, 0.0)
     bound = replace(bound, allowed=allowed)
     return _widened(bound, off, swing()) if bool((off > allowed).any()) else bound
+
+
+def _admitting_numbers(bound: OutputBound, native: Tensor) -> OutputBound:
+    """Whole numbers where the reference has another in its own precision, as a class of what overflowed."""
+    off = deviation(bound.expected.to(torch.float64), native.to(torch.float64))
+    others = int((off > bound.allowed).sum())
+    if not others:
+        return bound
+    basis = f"{bound.basis}, with {others} elements as the reference has them"
+    return replace(bound, allowed=torch.maximum(bound.allowed, off), basis=basis)
 
 
 def _widened(bound: OutputBound, off: Tensor, swing: Tensor) -> OutputBound:

@@ -100,7 +100,7 @@ def is_left_open(index: Tracked) -> bool:
     ordered = source.sort(dim=0 if tie.dim is None else tie.dim).values
     last = ordered.shape[tie.dim or 0] - 1
     before, later = ordered.narrow(tie.dim or 0, 0, last), ordered.narrow(tie.dim or 0, 1, last)
-    return bool((before == later).any())
+    return bool(((before == later) | (before.isnan() & later.isnan())).any())
 
 
 def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Tracked:

@@ -122,9 +122,28 @@ def _with_doubtful_index(name: str, op: Callable[..., Any], args: list[Any], mov
         return replace(moved, shared=moved.shared + beside, step=None)
     source = args[0].value.to(torch.float64)
     spread = (source.max() - source.min()).abs().nan_to_num(torch.inf, torch.inf)
-    if name == "gather":  # an index for each element
-        spread = torch.where(tracked[0].error > 0, spread, 0.0)
+    spread = torch.where(_doubted(name, args, moved.value.dim()), spread, 0.0)
     return Tracked(moved.value, moved.independent, moved.shared + spread, moved.dtype, span=moved.span)
+
+
+def _doubted(name: str, args: list[Any], rank: int) -> Tensor:
+    """Which elements of a result of so many axes an index in doubt has chosen, along the axes it makes."""
+    given = args[1] if name == "index" else args[2:3] if name in ("gather", "index_select") else args[1:2]
+    places = [place for place, index in enumerate(given) if index is not None]
+    doubt = torch.zeros((), dtype=torch.bool)
+    for index in given:
+        if isinstance(index, Tracked):
+            doubt = doubt.to(index.error.device) | (index.error > 0)
+    if name == "gather":
+        return doubt
+    if name == "embedding":
+        return doubt.unsqueeze(-1)
+    if name == "index_select":
+        axis = args[1] % rank
+        return doubt.reshape(-1, *[1] * (rank - axis - 1))
+    together = places[-1] - places[0] == len(places) - 1
+    behind = args[0].value.dim() - places[-1] - 1 if together else args[0].value.dim() - len(places)
+    return doubt.reshape(*doubt.shape, *[1] * behind)
 
 
 def _flat(args: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
+from workbench.playbook.graph.few_edges import MOST_A_ROW
 from workbench.playbook.techniques.traits import traits_of
 
 Tensors = dict[str, Tensor]
@@ -80,6 +81,12 @@ def test_edges_that_are_not_sorted_are_gone_through_as_torch_does(count: int) ->
     check(
         bucketed, generate(problem_of(bucketed, tensors, varying=False), ()).kernel.source, tensors, "checked"
     )
+
+
+def test_many_for_each_row_are_the_library_s() -> None:
+    for count in (MOST_A_ROW, MOST_A_ROW + 1):
+        problem = problem_of(of_each_row, tensors_of(of_each_row, count), varying=False)
+        assert ("few_edges" in traits_of(problem).rewrites) == (count <= MOST_A_ROW)
 
 
 def test_of_any_number_they_are_the_library_s() -> None:

@@ -27,6 +27,8 @@ def canonical(
     shape = tuple(d if isinstance(d, int) else Sym(sym=d) for d in metas[0][1])
     if op in CASTS:
         dtype = metas[0][0]
+        if not isinstance(args[0], Ref):  # a number that vmap made a tensor of
+            return "aten.full.default", ((), args[0]), (("dtype", dtype),)
         if explicit_cast:
             return "aten._to_copy.default", args[:1], (("dtype", dtype),)
         return "prims.convert_element_type.default", (args[0], dtype), ()

@@ -3,7 +3,8 @@
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
 the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
 labels have the places' sizes: an export would take them for sizes of their own. A diagonal is filled through
-a view of the storage, which no graph of values has, and slopes are found with sizes that are numbers.
+a view of the storage, which no graph of values has. Where torch makes numbers of sizes, as it finds slopes or
+takes along an axis, the same is done with sizes that vary.
 """
 
 from __future__ import annotations
@@ -113,6 +114,27 @@ def _slope(x: Tensor, step: float, axis: int, edge_order: int) -> Tensor:
     return torch.cat((ends[0], inside, ends[1]), axis)
 
 
+def _along(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+    """What is chosen along an axis, the others as broadcasting has them; torch makes numbers of their sizes."""
+    if dim is None:
+        return input.reshape(-1).gather(0, indices.reshape(-1))
+    axis = dim % input.ndim
+    mine, theirs = list(input.shape), list(indices.shape)
+    mine[axis] = theirs[axis] = 1
+    common: list[int] = list(torch.broadcast_shapes(mine, theirs))  # type: ignore[no-untyped-call]
+    sides = [t.expand([*common[:axis], t.shape[axis], *common[axis + 1 :]]) for t in (input, indices)]
+    return sides[0].gather(axis, sides[1])
+
+
+def _kron(input: Tensor, other: Tensor) -> Tensor:
+    """Each element of one times the other as a whole; torch makes numbers of the sizes."""
+    rank = max(input.ndim, other.ndim)
+    mine, theirs = ([1] * (rank - t.ndim) + list(t.shape) for t in (input, other))
+    apart = input.reshape([size for each in mine for size in (each, 1)])
+    within = other.reshape([size for each in theirs for size in (1, each)])
+    return (apart * within).reshape([own * their for own, their in zip(mine, theirs, strict=True)])
+
+
 def _fill_diagonal(input: Tensor, value: float | Tensor, wrap: bool = False) -> Tensor:
     """A matrix's own tensor with its diagonal filled; taller ones that wrap, and cubes, as torch does it."""
     if input.ndim != 2 or wrap:
@@ -139,6 +161,8 @@ UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     F.one_hot: _one_hot,
     torch.Tensor.fill_diagonal_: _fill_diagonal,
     torch.gradient: _gradient,
+    torch.kron: _kron,
+    **dict.fromkeys((torch.take_along_dim, torch.Tensor.take_along_dim), _along),
     **dict.fromkeys((torch.bincount, torch.Tensor.bincount), _bincount),
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
     **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},

@@ -14,6 +14,9 @@ from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 
 MOST_EDGES = 2**12
 """Edges up to which a search of halves is written out: twelve steps, of which the first edges stay in L1."""
+MOST_A_ROW = 64
+"""The same where each row has edges of its own: they are computed as a rule, and of long rows a place is used
+for more than one element. Found again for each, in a sum down 4096 of them, a search took the kernel."""
 _OPS = {"aten.bucketize.Tensor": (1, 0), "aten.searchsorted.Tensor": (0, 1)}
 """Positions of the edges and of what is looked for."""
 _PLACE: DType = "i32"
@@ -42,7 +45,8 @@ def _asked(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref, bool] | None:
     rows, dims = edit.spec(edges), edit.spec(values).dims
     count = rows.dims[-1] if rows.dims else 0
     alone = len(rows.dims) == 1
-    if not isinstance(count, int) or not 0 < count <= MOST_EDGES or rows.dtype != edit.spec(values).dtype:
+    most = MOST_EDGES if alone else MOST_A_ROW
+    if not isinstance(count, int) or not 0 < count <= most or rows.dtype != edit.spec(values).dtype:
         return None
     if not alone and rows.dims[:-1] != dims[:-1]:
         return None

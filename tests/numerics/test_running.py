@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +15,7 @@ import torch
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
 from workbench.numerics import linear, movement
 from workbench.numerics.dtypes import NAMES
+from workbench.numerics.inputs import draw
 from workbench.numerics.operators import DTYPES, operator
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, deviation, exact
@@ -372,3 +375,18 @@ def test_finite_factors_leave_every_nan_asked_for() -> None:
 def test_a_product_is_known_behind_a_cast() -> None:
     wide = ops.node("wide", "aten._to_copy.default", ops.ref("product"), dtype="f32")
     assert bool(summed_products((wide,), "wide").error.isinf()[1])
+
+
+def test_values_are_let_go_with_who_holds_them() -> None:
+    """Gigabytes of checks would wait for Python's collector, which counts objects, not bytes."""
+    op = ops.layer_norm(rows=4, columns=8)
+    running = Running(sizes={})
+    gc.collect()
+    gc.disable()
+    try:
+        running.outputs(op.problem.graph, draw(op.problem, op.problem.cases[0], "normal", 0))
+        kept = weakref.ref(running)
+        del running
+        assert kept() is None
+    finally:
+        gc.enable()

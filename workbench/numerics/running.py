@@ -52,7 +52,7 @@ class Running:
     """Of the tensors, and of what is made from sizes alone."""
 
     def __post_init__(self) -> None:
-        self._products = SumsOfProducts(self.of, self.sizes)
+        self._products = SumsOfProducts(self.sizes)
         self._peaks = Peaks()
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
@@ -87,7 +87,7 @@ class Running:
     def apply(self, node: OpNode) -> Result:
         """The node's result; whole numbers made from sizes alone, such as the indices of an upsampling,
         are what the reference makes of them: a kernel that finds others computes something else."""
-        result = self._products.seen(node, self._ruled(node))
+        result = self._products.seen(node, self._ruled(node), self.of)
         if self._is_constant(node.args) and self._is_constant(tuple(value for _, value in node.kwargs)):
             own = movement.placed(
                 operator(free_of_layout(node.op))(

@@ -23,9 +23,8 @@ _LINEAR = frozenset(("add", "sub", "rsub", "neg", "mul", "div", "sum", "mean"))
 
 @dataclass
 class SumsOfProducts:
-    """What is known of one graph's products; ``of`` finds a result, or an input."""
+    """What is known of one graph's products."""
 
-    of: Callable[[Ref], Tracked]
     sizes: Mapping[str, int]
     tame: dict[str, Tensor | None] = field(default_factory=dict)
     """Matrix products, and what is made of one by scaling, shifting, moving and summing it: what they would
@@ -33,14 +32,20 @@ class SumsOfProducts:
     behind: set[str] = field(default_factory=set)
     """What any matrix product goes into."""
 
-    def seen(self, node: OpNode, result: Tracked | tuple[Tracked, ...]) -> Tracked | tuple[Tracked, ...]:
-        """Note a node; its result, which asks nothing of a sum where infinities of products met."""
+    def seen(
+        self, node: OpNode, result: Tracked | tuple[Tracked, ...], of: Callable[[Ref], Tracked]
+    ) -> Tracked | tuple[Tracked, ...]:
+        """Note a node; its result, which asks nothing of a sum where infinities of products met.
+
+        ``of`` finds a result, or an input. It is not kept: who interprets a graph holds this, and values that
+        refer to each other in a ring stay in memory after the last use.
+        """
         if any(ref.ref in self.behind for ref in node.refs):
             self.behind.add(node.name)
         if not isinstance(result, Tracked) or not self._is_of_products(node):
             return result
         self.behind.add(node.name)
-        tame = self.tame[node.name] = self._tamed(node)
+        tame = self.tame[node.name] = self._tamed(node, of)
         if tame is not None and node.base_name in ("sum", "mean"):
             return linear.summed_products(result, tame)
         return result
@@ -61,7 +66,7 @@ class SumsOfProducts:
             return node.args[0] == Ref(ref=behind[0]) and len(node.args) == 2 and not node.kwargs
         return name in _LINEAR or name in movement.MOVES or name in movement.CASTS
 
-    def _tamed(self, node: OpNode) -> Tensor | None:
+    def _tamed(self, node: OpNode, of: Callable[[Ref], Tracked]) -> Tensor | None:
         """The node without infinities in a product's factors: what is NaN even so, is for another reason.
 
         None where there are none.
@@ -71,15 +76,15 @@ class SumsOfProducts:
         is_product = node.base_name in linear.PRODUCTS
         if not is_product and (known[0] is None or node.base_name in movement.CASTS):
             return known[0]
-        if all(one is None for one in known) and all(all_finite(self.of(ref).value) for ref in refs):
+        if all(one is None for one in known) and all(all_finite(of(ref).value) for ref in refs):
             return None
 
         def plain(arg: Arg) -> Any:
             if isinstance(arg, tuple):
                 return [plain(item) for item in arg]
             if not isinstance(arg, Ref):
-                return argument(arg, self.of, self.sizes)
-            tame, value = self.tame.get(arg.ref), self.of(arg).value
+                return argument(arg, of, self.sizes)
+            tame, value = self.tame.get(arg.ref), of(arg).value
             if tame is not None:
                 return tame
             return value.nan_to_num(torch.nan, 1.0, -1.0) if is_product else value

@@ -115,7 +115,7 @@ def _slope(x: Tensor, step: float, axis: int, edge_order: int) -> Tensor:
 
 
 def _along(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """What is chosen along an axis, the others as broadcasting has them; torch makes numbers of their sizes."""
+    """What is chosen along an axis, others as broadcasting has them; torch makes numbers of their sizes."""
     if dim is None:
         return input.reshape(-1).gather(0, indices.reshape(-1))
     axis = dim % input.ndim

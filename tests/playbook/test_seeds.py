@@ -115,3 +115,25 @@ def test_what_is_read_twice_may_keep_the_cache_to_itself() -> None:
         for problem in (mixed, other)
     ]
     assert "streamed" in found[0] and "streamed" not in found[1]
+
+
+def test_colours_whose_mean_is_needed_first_are_a_thread_s_together() -> None:
+    """A grey of three colours for each of them, in the kernel behind the one that has rows."""
+
+    def contrast(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        x = t["image"].float() / 255
+        mean = (x * t["luma"]).sum(-1, keepdim=True).mean((1, 2), keepdim=True)
+        x = torch.lerp(mean, x, t["factor"].view(-1, 1, 1, 1)).clamp(0, 1)
+        grey = (x * t["luma"]).sum(-1, keepdim=True)
+        return torch.lerp(grey, x, 0.3).permute(0, 3, 1, 2).contiguous()
+
+    image = torch.empty(64, 224, 224, 3, dtype=torch.uint8, device="meta")
+    tensors = {
+        "image": image,
+        "luma": torch.empty(3, device="meta"),
+        "factor": torch.empty(64, device="meta"),
+    }
+    first = [
+        dict(card.vector) for card in seed_vectors(problem_of(contrast, tensors, varying=False), H100, 4)
+    ]
+    assert any(vector.get("axis_a_thread") == "on" for vector in first)

@@ -24,7 +24,7 @@ from workbench.playbook.rules.convolution_seeds import convolution_seeds
 from workbench.playbook.rules.flat_seeds import flat_seeds
 from workbench.playbook.rules.pair_seeds import pair_seeds
 from workbench.playbook.rules.product_seeds import product_seeds
-from workbench.playbook.rules.seeds import best_at_each, times_of, unlike, worth_timing
+from workbench.playbook.rules.seeds import best_at_each, mean_us, times_of, unlike, worth_timing
 from workbench.playbook.rules.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.rules.weight_seeds import weight_seeds
 from workbench.playbook.schedules.schedule import schedule_of
@@ -136,6 +136,7 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     structures = _structures(problem)
     structures += _without_what_costs(problem, structures)
     best = unlike(problem, [*structures, *shared_by_clusters(problem, structures, target)], target, count)
+    best = _with_axes_a_thread(problem, best, target)
     fastest = times_of(problem, best[0], target) if best else {}
     first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
     early = best[: max(1, count - len(first))]
@@ -150,6 +151,20 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     if mixed is not None:
         cards = [*cards[: len(first)], mixed, *cards[len(first) :]][:count]
     return tuple(cards)
+
+
+def _with_axes_a_thread(problem: Problem, best: list[Vector], target: Target) -> list[Vector]:
+    """The same where a kernel beside those of rows has all of a short axis a thread, if that is to be faster.
+
+    Colours of an image whose mean is needed first: a thread for each makes all three of them for the grey.
+    """
+    if not traits_of(problem).apart:
+        return best
+    found: dict[Vector, None] = {}
+    for vector in best:
+        together = settled(problem, _with(vector, "axis_a_thread", "on"))
+        found[min((vector, together), key=lambda one: mean_us(problem, one, target))] = None
+    return list(found)
 
 
 def _totals_otherwise(problem: Problem, best: list[Vector]) -> list[Vector]:

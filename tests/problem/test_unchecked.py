@@ -1,0 +1,58 @@
+"""What is traced for functions of torch that make numbers of sizes: the same, with sizes that vary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from workbench.problem.trace import trace
+from workbench.problem.unchecked import UNCHECKED
+
+SHAPES = [
+    ((4, 5, 6), (4, 2, 6), 1),
+    ((4, 1, 6), (1, 3, 6), 2),
+    ((4, 5, 6), (4, 5, 9), -1),
+    ((4, 5), (4, 7), 1),
+]
+
+
+@pytest.mark.parametrize(("of", "at", "dim"), SHAPES)
+def test_along_an_axis_the_others_are_broadcast(of: tuple[int, ...], at: tuple[int, ...], dim: int) -> None:
+    x = torch.randn(of)
+    places = torch.randint(0, of[dim], at)
+    own = UNCHECKED[torch.take_along_dim]
+    assert torch.equal(own(x, places, dim), torch.take_along_dim(x, places, dim))
+    assert torch.equal(own(x, places.flatten()), torch.take_along_dim(x, places.flatten()))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [((2, 3), (4, 5)), ((3,), (2, 2)), ((2, 1, 3), (4, 2)), ((), (3,))]
+)
+def test_each_element_times_the_other(one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    x, y = torch.randn(one), torch.randn(other)
+    assert torch.equal(UNCHECKED[torch.kron](x, y), torch.kron(x, y))
+
+
+VARY: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor, int]] = {
+    "along": (lambda x, i: torch.take_along_dim(x, i.long(), dim=1), torch.randn(4, 5), torch.zeros(4, 7), 3),
+    "method": (lambda x, i: x.take_along_dim(i.long(), 1), torch.randn(4, 5), torch.zeros(4, 7), 3),
+    "kron": (torch.kron, torch.randn(2, 3), torch.randn(4, 5), 4),
+}
+
+
+@pytest.mark.parametrize("name", VARY)
+def test_sizes_stay_sizes(name: str) -> None:
+    function, x, y, count = VARY[name]
+    traced = trace(lambda t: function(t["x"], t["y"]), {"x": x, "y": y}, varying=True)
+    assert len(traced.symbols) == count and traced.notes == ()
+
+
+def test_a_number_that_vmap_made_a_tensor_of_is_one() -> None:
+    def each(row: Tensor) -> Tensor:
+        return 10.0 * row.shape[0] + row.sum()
+
+    traced = trace(lambda t: torch.vmap(each)(t["x"]), {"x": torch.randn(4, 5)}, varying=False)
+    assert [(node.op, node.args) for node in traced.graph.nodes][1] == ("aten.full.default", ((), 50.0))

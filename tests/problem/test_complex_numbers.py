@@ -12,9 +12,10 @@ from torch.export import export
 
 from tests.problem.cells import opened
 from workbench.errors import ProblemError
-from workbench.problem.complex_parts import has_complex
+from workbench.problem.complex_rules import RULES
 from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.form import Form, bind
+from workbench.problem.in_parts import has_complex
 from workbench.problem.lowering import lowered
 from workbench.problem.pairs import as_complex, as_pairs, results_as_pairs
 
@@ -165,7 +166,5 @@ def test_results_with_names_are_pairs_too() -> None:
 
 
 def test_names_of_the_rules_are_torchs_own() -> None:
-    from workbench.problem.complex_parts import _RULES
-
-    packets = [name for name in _RULES if re.fullmatch(r"\w+", name)]
+    packets = [name for name in RULES if re.fullmatch(r"\w+", name)]
     assert all(hasattr(torch.ops.aten, name) for name in packets)

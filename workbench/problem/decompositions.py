@@ -252,7 +252,7 @@ def _round(x: Tensor, *, decimals: int = 0) -> Tensor:
 
 
 def _angle(x: Tensor) -> Any:
-    """Of a real number: half a turn where it is negative. Complex ones are complex_parts.py's."""
+    """Of a real number: half a turn where it is negative. Complex ones are complex_rules.py's."""
     if x.dtype.is_complex:
         return NotImplemented
     real = x if x.is_floating_point() else x.to(torch.get_default_dtype())

@@ -35,8 +35,8 @@ from torch.export.graph_signature import (
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 
-from workbench.problem.complex_parts import InParts, has_complex
 from workbench.problem.decompositions import table
+from workbench.problem.in_parts import InParts, has_complex
 from workbench.problem.pairs import as_pairs
 
 Decompositions = Mapping[Any, Callable[..., Any]]

@@ -38,6 +38,9 @@ FUNCTIONS: dict[str, Function] = {
     "lengths": lambda z, r: z.abs() + z.angle() + (z.real * 1j).abs() + z.norm(dim=1, keepdim=True),
     "unit": lambda z, r: z.sgn() + torch.zeros_like(z).sgn() + r.to(z.dtype),
     "turned": lambda z, r: torch.polar(r.abs(), r) * torch.exp(1j * r) + torch.exp(z * 0.1),
+    "turned by a number": lambda z, r: (
+        torch.exp(r + 2j) * torch.exp(2 + 1j * r) + (r + 1j).abs() + (r * 0 + 1j) ** r
+    ),
     "roots": lambda z, r: z.sqrt() + (z * z).log() + z.cos() + z.sin(),
     "sideways": lambda z, r: torch.cat([z, r.to(z.dtype)], 1).flip(1).roll(2, 0)[:, ::2],
     "stacked": lambda z, r: torch.stack([z, z.conj()], -1).flatten(1).reshape(-1, 3),

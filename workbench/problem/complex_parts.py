@@ -57,28 +57,33 @@ class Pairs:
 
 
 def full(half: Half, like: Tensor) -> Tensor:
+    """A part as a tensor."""
     if isinstance(half, Tensor):
         return half
     return torch.full_like(like, half or 0.0)
 
 
 def negated(x: Half) -> Half:
+    """``-x``."""
     return None if x is None else -x
 
 
 def added(x: Half, y: Half) -> Half:
+    """``x + y``: the other one where one is zero."""
     if x is None or y is None:
         return y if x is None else x
     return x + y
 
 
 def subtracted(x: Half, y: Half) -> Half:
+    """``x - y``."""
     if x is None or y is None:
         return negated(y) if x is None else x
     return x - y
 
 
 def multiplied(x: Half, y: Half) -> Half:
+    """``x * y``: zero where one is, and no product where one is 1 or -1."""
     if x is None or y is None:
         return None
     if isinstance(x, Tensor) and isinstance(y, Tensor):
@@ -89,14 +94,16 @@ def multiplied(x: Half, y: Half) -> Half:
     return tensor if number == 1 else -tensor if number == -1 else tensor * number
 
 
-def of_one(half: Half, function: Callable[[Any], Any], at_zero: float | None = None) -> Half:
-    """A function of one part, which is ``at_zero`` where the part is zero."""
+def of_one(whole: Parts, half: Half, function: Callable[[Any], Any], at_zero: float | None = None) -> Half:
+    """A function of one part of ``whole``, which is ``at_zero`` where the part is zero."""
     if half is None:
         return at_zero
-    return function(half) if isinstance(half, Tensor) else float(function(torch.tensor(half)))
+    made: Tensor = function(half if isinstance(half, Tensor) else torch.full((), half, dtype=whole.one.dtype))
+    return made
 
 
 def halves(value: Any) -> tuple[Half, Half]:
+    """Both parts of a complex tensor or number; of a real one, itself and zero."""
     match value:
         case Parts():
             return value.re, value.im

@@ -160,9 +160,10 @@ def _unit(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
 
 
 def _exponential(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
-    re, im = halves(args[0])
-    large = of_one(re, torch.exp, 1.0)
-    return Parts(multiplied(large, of_one(im, torch.cos, 1.0)), multiplied(large, of_one(im, torch.sin)))
+    whole: Parts = args[0]
+    large = of_one(whole, whole.re, torch.exp, 1.0)
+    cosine, sine = of_one(whole, whole.im, torch.cos, 1.0), of_one(whole, whole.im, torch.sin)
+    return Parts(multiplied(large, cosine), multiplied(large, sine))
 
 
 def _logarithm(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:

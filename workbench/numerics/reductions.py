@@ -40,8 +40,9 @@ DRAWN = 2.0
 or product 0.29: among a million sums one is off by five times that."""
 FEW = 64
 """Up to so many terms the walk allows more than equal ones can err."""
-SIDES_LOOKED_AT, SIDES_BY_CHANCE, SHARED_BY = 512, 1.0, 8
-"""Terms that are asked what they round to; what chance makes of one, in places: three times 0.29; places."""
+SIDES_LOOKED_AT, MOST_SIDES, SIDES_BY_CHANCE, SHARED_BY = 512, 2**19, 1.0, 4
+"""Terms of a sum that are asked what they round to, and of all sums; what chance makes of one, in places:
+three times 0.29; how many places: where sixteen threads share a sum, the walk allows more."""
 LOOKED_AT, MOST_LOOKED_AT = 128, 2**22
 """Terms of a sum that are compared with each other, and of all sums together."""
 
@@ -133,7 +134,7 @@ def _one_sided(terms: Tensor, total: Tensor, axes: list[int], keepdim: bool) -> 
     if length <= FEW:
         return torch.zeros_like(total)
     whole = total if keepdim else terms.sum(dim=axes, keepdim=True)
-    count = min(length, SIDES_LOOKED_AT, max(MOST_LOOKED_AT // max(terms.numel() // length, 1), 16))
+    count = min(length, SIDES_LOOKED_AT, max(MOST_SIDES // max(terms.numel() // length, 1), 16))
     step = length // count
     seen = terms.movedim(axis, -1)[..., : step * count : step].movedim(-1, axis).float().to(torch.float64)
     place = torch.exp2(whole.abs().clamp(1e-30, 1e38).log2().floor() - 23)

@@ -111,6 +111,7 @@ def verdict(problem: Problem, kernel: Kernel) -> Outcome:
     return judge(problem, kernel, H100, JudgeOptions(seed=1, races=False), lambda stage: None).outcome
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("source", [DRAWN, RELEVANT, PEAKS])
 def test_honest_kernels_are_not_turned_away(source: str) -> None:
     problem = opened(source)

@@ -81,6 +81,7 @@ def test_numbers_of_16_bits_are_read_ahead_as_they_are() -> None:
     check(normed, source, tensors, "checked")
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("rows", [72, 130])
 @pytest.mark.parametrize("blocks", ["1", "2"])
 def test_a_products_rows_and_columns(rows: int, blocks: str) -> None:

@@ -81,6 +81,7 @@ def choices(call: Call, tensors: Tensors) -> int:
     return sum(node.op == "aten.where.self" for node in graph.nodes)
 
 
+@pytest.mark.many(4)
 @pytest.mark.parametrize("call", LOOPS)
 def test_no_choice_is_left_and_the_numbers_are_right(call: Call) -> None:
     tensors = {"x": torch.randn(3, 12, 5)}

@@ -80,6 +80,7 @@ class OfPairs(nn.Module):
         return as_pairs(self.function(as_complex(pairs), r))
 
 
+@pytest.mark.many(2)
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of torch's own, where a constant is copied
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_parts_are_what_torch_makes_of_complex_numbers(name: str) -> None:

@@ -52,6 +52,7 @@ def test_a_row_whose_half_enters_a_layer_is_as_long_as_the_layer_asks_for() -> N
     assert "fixed, as what they meet has that size: 32 along axis 1 of x" in problem.notes
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("conv", "groups"), [("Conv2d", 1), ("Conv2d", 2), ("ConvTranspose2d", 1), ("ConvTranspose2d", 2)]
 )
@@ -59,6 +60,7 @@ def test_so_are_channels_of_which_half_enter_a_convolution(conv: str, groups: in
     assert sizes(CHANNELS.format(conv=conv, groups=groups))[1] == 8
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("after", "own"),
     [
@@ -89,6 +91,7 @@ def test_what_is_known_of_one_size_tells_of_another_that_it_meets() -> None:
     assert text.count("__global__") == 1
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize(
     ("shapes", "fixed"),
     [("", True), ("shapes = [((2, 4, 9, 9), (3, 4, 3, 3)), ((2, 8, 9, 9), (3, 8, 3, 3))]\n", False)],
@@ -100,6 +103,7 @@ def test_so_are_channels_of_weights_that_are_an_input(shapes: str, fixed: bool) 
     assert (x.dims[1] == weight.dims[1] == 4) == fixed and x.dims[1] == weight.dims[1]
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("number", ["8", "w"])
 def test_a_view_has_the_size_that_its_line_says(number: str) -> None:
     """An export says what is left of all elements, and nobody sees that rows are short."""

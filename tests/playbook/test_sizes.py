@@ -189,3 +189,12 @@ def test_heads_come_in_groups_of_which_any_number_may_be() -> None:
         check(grouped, source, given(heads, groups))
     with pytest.raises(NotCovered, match="nothing may be left over"):
         check(grouped, source, given(10, 4))
+
+
+def test_columns_that_are_an_area_over_rows_divide_the_whole() -> None:
+    """With more rows than the area has elements there are no columns, and nothing to divide."""
+    sizes = Sizes(("s0", "s1"), [{"s0": 64, "s1": 4}, {"s0": 2, "s1": 9}])
+    rows, columns = sizes.read("s1//2"), sizes.read("s0//(s1//2)")
+    assert 0 in columns.probes
+    assert columns.divides(rows * columns * number(4))
+    assert not columns.divides(rows)

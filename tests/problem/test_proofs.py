@@ -11,6 +11,7 @@ from workbench.problem.proofs import (
     MOST_ELEMENTS,
     MOST_MULTIPLICATIONS,
     declared_case,
+    halved,
     label,
     proofs,
     proportions,
@@ -183,3 +184,32 @@ def test_a_ratio_holds_in_every_declared_case_and_two_pairs_have_it_apart() -> N
     assert list(proportions(two)) == [{"s0": "64*s2"}]
     pairs = problem(*(spec(f"x{n}", f"s{n}") for n in range(4)), s0=64, s1=4, s2=64, s3=4)
     assert list(proportions(pairs)) == [{"s0": "16*s1", "s2": "16*s3"}]
+
+
+def test_what_no_pattern_fits_is_found_by_halving_the_declared_sizes() -> None:
+    """Tokens of patches are a quarter of an area; tokens behind those that are kept fill groups of 32."""
+    images = problem(
+        spec("tokens", "s0", "s1"), spec("image", "s0", "s2", "s3"), s0=16, s1=4096, s2=128, s3=128
+    )
+    cases = [case.size_map for case in halved(images, lambda s: s["s1"] * 4 == s["s2"] * s["s3"], {})]
+    assert cases[0] == {"s0": 1, "s1": 1, "s2": 2, "s3": 2}
+    assert all(case["s1"] * 4 == case["s2"] * case["s3"] for case in cases)
+    kept = problem(spec("keys", "s0", "s1", "s2"), s0=4, s1=3200, s2=128)
+    cases = [
+        case.size_map for case in halved(kept, lambda s: (s["s1"] - 128) % 32 == 0, {"s1": 128, "s2": 2})
+    ]
+    assert cases[0] == {"s0": 1, "s1": 128, "s2": 1} or cases[0]["s1"] in (160, 224)
+    assert halved(kept, lambda s: s == kept.cases[0].size_map, {}) == ()
+
+
+def test_halves_are_few_and_small_enough_to_be_tried() -> None:
+    asked = []
+
+    def accept(sizes: Mapping[str, int]) -> bool:
+        asked.append(sizes)
+        return sizes["s0"] >= 1 << 14
+
+    long = problem(spec("x", "s0", "s1"), s0=1 << 20, s1=3000)
+    assert halved(long, accept, {}) != () and len(asked) <= 200
+    assert all(elements(long, case.size_map) <= 2**23 for case in halved(long, accept, {}))
+    assert halved(long, lambda s: s["s0"] >= 1 << 14 and s["s1"] == 3000, {}) == ()

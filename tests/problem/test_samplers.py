@@ -35,9 +35,12 @@ def test_origins_follow_the_very_tensor() -> None:
         drawn, labels = torch.randn(3), torch.randint(0, 10, (4,))
         changed, derived = torch.randn(3), drawn + 1
         changed.mul_(3)
+        marked = torch.randint(0, 10, (4,))
+        marked[:1] = -100
     assert origins.sampler(drawn) == Sampler(kind="normal", low=0.0, high=1.0)
     assert origins.sampler(labels) == Sampler(kind="integers", low=0, high=10, scalable=False)
     assert origins.sampler(changed) is None and origins.sampler(derived) is None
+    assert origins.sampler(marked) is None
 
 
 def test_uniform_inputs_become_normal_where_the_reference_allows() -> None:

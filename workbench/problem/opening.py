@@ -37,7 +37,15 @@ from workbench.problem.looking import Seen, look, watched
 from workbench.problem.meeting_sizes import Axis
 from workbench.problem.needless import needless_work
 from workbench.problem.patience import Patience, TookTooLong
-from workbench.problem.proofs import LARGE_FIXED, Accept, declared_case, label, proofs, proportions
+from workbench.problem.proofs import (
+    LARGE_FIXED,
+    Accept,
+    declared_case,
+    halved,
+    label,
+    proofs,
+    proportions,
+)
 from workbench.problem.recurrent import Whole
 from workbench.problem.reference import Reference, run
 from workbench.problem.refusals import check_outputs
@@ -140,7 +148,8 @@ def _small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> 
     A loop of thirty steps takes the thirtieth slice of all that it goes along: all of them are as long.
     """
     tried = (proofs(problem, accept, like=like) for like in ({}, *proportions(problem)))
-    return next((small for small in tried if small), ()) or proofs(problem, accept, least=least)
+    small = next((small for small in tried if small), ()) or proofs(problem, accept, least=least)
+    return small or halved(problem, accept, least)
 
 
 def _described(

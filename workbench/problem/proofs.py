@@ -33,6 +33,9 @@ FEW_PROOFS = 2
 LARGEST_UNVARYING = 2**23
 """Elements of a problem without any size that varies, which is its own only proof."""
 
+_MOST_HALVED, MOST_HALVES, _HALVINGS = 200, 4, range(1, 12)
+"""Sizes that the reference is asked about while the declared ones are halved, cases that come of it, and how
+often a size is halved at once."""
 MOST_RATIOS = 3
 """Ratios of sizes that are tried where sizes that vary alone are none."""
 
@@ -79,6 +82,53 @@ def proofs(
         if len(found) == most:
             break
     return tuple(found.values())
+
+
+def halved(problem: Problem, accept: Accept, least: Mapping[str, int]) -> tuple[Case, ...]:
+    """Small cases by halving the declared one, for sizes that have to do with each other in ways nobody told.
+
+    Sizes that are equal stay equal. Tokens of patches are an area over four: two sizes are made less at once
+    where neither can be alone. What is beyond the least is halved too, as tokens behind those that are kept.
+    """
+    declared = problem.cases[0].size_map
+    groups: dict[int, list[str]] = {}
+    for symbol, size in declared.items():
+        groups.setdefault(size, []).append(symbol)
+    known: dict[tuple[tuple[str, int], ...], bool] = {}
+
+    def takes(sizes: Mapping[str, int]) -> bool:
+        key = tuple(sizes.items())
+        if key not in known:
+            known[key] = len(known) < _MOST_HALVED and accept(sizes)
+        return known[key]
+
+    def alone(group: Sequence[str], now: Mapping[str, int]) -> list[dict[str, int]]:
+        floor = max(1 if least.get(symbol, 1) <= 2 else least[symbol] for symbol in group)  # see _in_range
+        size = now[group[0]]
+        ends = {end + ((size - end) >> by) for end in (0, floor) for by in _HALVINGS}
+        return [{**now, **dict.fromkeys(group, end)} for end in sorted(ends) if floor <= end < size]
+
+    def together(one: Sequence[str], other: Sequence[str], now: Mapping[str, int]) -> list[dict[str, int]]:
+        """Both by as much, or one by its square."""
+        found = []
+        for by, times in itertools.product(reversed(_HALVINGS), (1, 2)):
+            a, b = now[one[0]] >> by, now[other[0]] >> by * times
+            found += [{**now, **dict.fromkeys(one, a), **dict.fromkeys(other, b)}] if a and b else []
+        return found
+
+    def step(now: dict[str, int]) -> dict[str, int] | None:
+        longest = sorted(groups.values(), key=lambda one: -now[one[0]])
+        tried = [sizes for group in longest for sizes in alone(group, now)]
+        for one, other in itertools.permutations(longest, 2):
+            tried += together(one, other, now)
+        return next((sizes for sizes in tried if takes(sizes)), None)
+
+    found, now = [], dict(declared)
+    while (smaller := step(now)) is not None:
+        now = smaller
+        found.append(now)
+    small = [sizes for sizes in reversed(found) if elements(problem, sizes) <= LEAST_ELEMENTS]
+    return tuple(_case(problem, sizes) for sizes in small[:MOST_HALVES])
 
 
 def _cheaper(

@@ -39,7 +39,10 @@ class Origins(TorchFunctionMode):
     ) -> Any:
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
-        sampler = _of_call(getattr(func, "__name__", ""), args, kwargs)
+        name = getattr(func, "__name__", "")
+        sampler = _of_call(name, args, kwargs)
+        if name == "__setitem__":
+            self._made.pop(id(args[0]), None)
         if isinstance(result, Tensor):
             # An in-place operation makes what was remembered of the tensor untrue.
             self._made.pop(id(result), None)

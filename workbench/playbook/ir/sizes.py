@@ -138,10 +138,14 @@ class Size:
         return self * number(-1)
 
     def divides(self, other: Size) -> bool:
-        """True when ``other`` is a multiple of this size wherever the reference is defined."""
+        """True when ``other`` is a multiple of this size wherever the reference is defined.
+
+        It is not where both come to nothing, as an area over more rows than it has elements.
+        """
         if not self.factors and not other.factors:
             return self.coefficient != 0 and other.coefficient % self.coefficient == 0
-        return all(a != 0 and b % a == 0 for a, b in zip(self.probes, other.probes, strict=True))
+        both = [(a, b) for a, b in zip(self.probes, other.probes, strict=True) if a or b]
+        return bool(both) and all(a != 0 and b % a == 0 for a, b in both)
 
     def at(self, sizes: Mapping[str, int]) -> int:
         """Value for given symbols."""

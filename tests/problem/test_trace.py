@@ -251,3 +251,14 @@ def test_the_length_of_a_tensor_varies_as_its_first_size_does() -> None:
     traced = trace(padded, {"x": torch.randn(7, 12)}, True)
     assert traced.symbols == ("s0", "s1") and traced.outputs[0].dims == ("s0", "s1 + 1")
     assert len(torch.ones(3)) == 3
+
+
+def test_a_size_over_that_of_another_tensor_is_fixed() -> None:
+    """Tokens by rows of an image: the reference knows that these divide those, and no expression does."""
+
+    def rows(t: dict[str, Tensor]) -> Tensor:
+        return t["tokens"].view(t["tokens"].shape[0], t["image"].shape[0] // 2, -1) * t["image"].sum()
+
+    traced = trace(rows, {"tokens": torch.randn(3, 40), "image": torch.randn(8, 5)}, varying=True)
+    assert dict(traced.dims) == {"tokens": ("s0", 40), "image": (8, "s1")}
+    assert "is one tensor's size over another's" in traced.notes[0]

@@ -46,6 +46,20 @@ def _is_divided(expression: sympy.Expr) -> bool:
     )
 
 
+def parted_by_others(expression: sympy.Expr) -> bool:
+    """True where a size is divided by one that it has nothing to do with, as tokens by rows of an image.
+
+    That one divides the other the reference knows, and no expression: what is a multiple of what, no kernel
+    can tell.
+    """
+    return any(
+        type(part).__name__ in ("FloorDiv", "CleanDiv")
+        and bool(part.args[1].free_symbols)
+        and not part.args[0].free_symbols & part.args[1].free_symbols
+        for part in sympy.preorder_traversal(expression)
+    )
+
+
 def order_of(value: Any) -> Order:
     """How a traced tensor lies in memory; None for what is row-major, depends on values, or is no tensor."""
     if not isinstance(value, Tensor) or value.layout is not torch.strided:

@@ -26,7 +26,7 @@ from workbench.problem.recurrent import NAMES
 from workbench.problem.sizes import NotASize, in_words, size_text
 from workbench.problem.spectra import SPECTRA
 from workbench.problem.spelling import CASTS, canonical, without_vectors
-from workbench.problem.traced_values import as_it_lies, hint, order_of, sizes_said
+from workbench.problem.traced_values import as_it_lies, hint, order_of, parted_by_others, sizes_said
 
 DTYPES: Mapping[torch.dtype, str] = {
     torch.float64: "f64", torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16",
@@ -374,6 +374,11 @@ class Translation:
                 "that shapes depend on shapes only."
             )
         expression = expression.xreplace(self._said)
+        if parted_by_others(expression):
+            why = (
+                f"{self._in_words(expression)} is one tensor's size over another's, of which nothing is known"
+            )
+            raise NotSymbolic(why, self._axes_of(expression))
         try:
             text = size_text(expression, self._symbols)
         except NotASize as unsupported:

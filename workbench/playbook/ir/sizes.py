@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from operator import floordiv, mul
+from operator import mul
 
 from workbench import syntax
 from workbench.model import Dim, Sym, size_of
@@ -128,7 +128,7 @@ class Size:
             return self
         if not self.factors and not other.factors:
             return number(self.coefficient // other.coefficient)
-        values = tuple(map(floordiv, self.probes, other.probes))
+        values = tuple(a // b if b else 0 for a, b in zip(self.probes, other.probes, strict=True))
         left = _without(self.factors, other.factors)
         if left is not None and self.coefficient % other.coefficient == 0:
             return _size(values, self.coefficient // other.coefficient, left)

@@ -47,14 +47,15 @@ def _is_divided(expression: sympy.Expr) -> bool:
 
 
 def parted_by_others(expression: sympy.Expr) -> bool:
-    """True where a size is divided by one that it has nothing to do with, as tokens by rows of an image.
+    """True where a size is divided by what is made of one that it has nothing to do with, as tokens by half the
+    rows of an image.
 
-    That one divides the other the reference knows, and no expression: what is a multiple of what, no kernel
-    can tell.
+    That these divide those the reference knows, and no expression. Of heads over groups, two sizes as they
+    are, a plan asks that nothing is left over.
     """
     return any(
         type(part).__name__ in ("FloorDiv", "CleanDiv")
-        and bool(part.args[1].free_symbols)
+        and not (part.args[1].is_Symbol or part.args[1].is_number)
         and not part.args[0].free_symbols & part.args[1].free_symbols
         for part in sympy.preorder_traversal(expression)
     )

@@ -47,8 +47,8 @@ def _is_divided(expression: sympy.Expr) -> bool:
 
 
 def parted_by_others(expression: sympy.Expr) -> bool:
-    """True where a size is divided by what is made of one that it has nothing to do with, as tokens by half the
-    rows of an image.
+    """True where a size is divided by what is made of another tensor's, as tokens by half the rows
+    of an image.
 
     That these divide those the reference knows, and no expression. Of heads over groups, two sizes as they
     are, a plan asks that nothing is left over.

@@ -17,6 +17,7 @@ from workbench.numerics import linear, movement
 from workbench.numerics.dtypes import NAMES
 from workbench.numerics.inputs import draw
 from workbench.numerics.operators import DTYPES, operator
+from workbench.numerics.pointwise import pointwise as tracked
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, deviation, exact
 
@@ -390,3 +391,12 @@ def test_values_are_let_go_with_who_holds_them() -> None:
         assert kept() is None
     finally:
         gc.enable()
+
+
+def test_the_largest_number_of_a_type_is_one_and_asked_for() -> None:
+    """A mask of ``torch.finfo(torch.bfloat16).min`` overflows nothing: zeros would pass in its place."""
+    least = torch.finfo(torch.bfloat16).min
+    x = exact(torch.tensor([1.0, -1.0], dtype=torch.bfloat16), "bf16")
+    off = exact(torch.tensor([True, False]), "bool")
+    made = tracked("masked_fill", torch.ops.aten.masked_fill.Scalar, [x, off, least], {}, "bf16")
+    assert made.value.tolist() == [least, -1.0] and bool(made.error.isfinite().all())

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Case, DType, OpNode, OutputSpec
+from workbench.numerics import selftest
 from workbench.numerics.selftest import Finding, SelfTest
 
 
@@ -180,3 +181,16 @@ def test_what_was_run_is_kept_for_what_is_asked_next() -> None:
     first = len(ran)
     assert any("'x'" in found.message for found in test.findings(rarer=False))
     assert len(ran) == first
+
+
+def test_of_a_declared_case_what_saves_most_is_halved() -> None:
+    """Points are few beside the cells of a grid that each of a batch fills."""
+    problem = ops.row_sum().problem
+    cells = OpNode(name="grid", op="aten.zeros.default", outs=(OutputSpec(dtype="f32", dims=("8*s0", 4096)),))
+    graph = problem.graph.model_copy(update={"nodes": (cells, *problem.graph.nodes)})
+    points = problem.tensors[0].model_copy(update={"dims": ("s0", "s1")})
+    declared = Case(label="256x3000", sizes=(("s0", 256), ("s1", 3000)))
+    problem = problem.model_copy(update={"graph": graph, "tensors": (points,), "cases": (declared,)})
+    part = selftest._within_reach(problem, declared)
+    assert part.size_map == {"s0": 32, "s1": 3000}
+    assert selftest._largest(problem, part) <= selftest.MOST_ELEMENTS

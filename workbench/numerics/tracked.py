@@ -19,7 +19,12 @@ from torch import Tensor
 from workbench.model import DType
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
 
-LARGEST = {"f64": 1.7976931348623157e308, "f32": 3.4028234663852886e38, "f16": 65504.0, "bf16": 3.3895e38}
+LARGEST = {
+    "f64": 1.7976931348623157e308,
+    "f32": 3.4028234663852886e38,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+}
 TINY = {"f64": 2.0**-1022, "f32": 2.0**-126, "f16": 2.0**-24, "bf16": 2.0**-126}
 """Results below this may be flushed to zero, or lose all their digits."""
 EXACT_INTEGERS = {"f64": 2.0**53, "f32": 2.0**24, "f16": 2.0**11, "bf16": 2.0**8}

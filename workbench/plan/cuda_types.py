@@ -124,7 +124,12 @@ def integer_range(kind: CudaType) -> tuple[int, int]:
     return (0, 2**bits - 1) if kind.family == "unsigned" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-_LARGEST: Mapping[str, float] = {"f64": float("inf"), "f32": 3.4028235e38, "f16": 65504.0, "bf16": 3.3895e38}
+_LARGEST: Mapping[str, float] = {
+    "f64": float("inf"),
+    "f32": 3.4028235e38,
+    "f16": 65504.0,
+    "bf16": 3.3895313892515355e38,
+}
 
 
 def largest_float(kind: CudaType) -> float:

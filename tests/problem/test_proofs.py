@@ -7,11 +7,11 @@ import pytest
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sampler, TensorSpec
 from workbench.problem.cost import elements, multiplications
+from workbench.problem.halving import halved
 from workbench.problem.proofs import (
     MOST_ELEMENTS,
     MOST_MULTIPLICATIONS,
     declared_case,
-    halved,
     label,
     proofs,
     proportions,

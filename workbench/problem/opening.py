@@ -32,6 +32,7 @@ from workbench.problem.few_axes import few_axes
 from workbench.problem.fixed_sizes import channels, fixed_sizes
 from workbench.problem.form import Form
 from workbench.problem.fresh import runnable, where_it_runs
+from workbench.problem.halving import halved
 from workbench.problem.layout import strides_of
 from workbench.problem.looking import Seen, look, watched
 from workbench.problem.meeting_sizes import Axis
@@ -41,7 +42,6 @@ from workbench.problem.proofs import (
     LARGE_FIXED,
     Accept,
     declared_case,
-    halved,
     label,
     proofs,
     proportions,

@@ -33,9 +33,6 @@ FEW_PROOFS = 2
 LARGEST_UNVARYING = 2**23
 """Elements of a problem without any size that varies, which is its own only proof."""
 
-_MOST_HALVED, MOST_HALVES, _HALVINGS = 200, 4, range(1, 12)
-"""Sizes that the reference is asked about while the declared ones are halved, cases that come of it, and how
-often a size is halved at once."""
 MOST_RATIOS = 3
 """Ratios of sizes that are tried where sizes that vary alone are none."""
 
@@ -62,7 +59,7 @@ def proofs(
     if fixed > LARGEST_FIXED:
         return ()
     if not problem.symbols:
-        return (_case(problem, {}),) if elements(problem, {}) <= LARGEST_UNVARYING else ()
+        return (proof_of(problem, {}),) if elements(problem, {}) <= LARGEST_UNVARYING else ()
     most = MOST_PROOFS if fixed <= LARGE_FIXED else FEW_PROOFS
     budget = Budget(LEAST_ELEMENTS, LEAST_MULTIPLICATIONS)
     tries = max(MOST_PROOFS, MOST_NODES // max(len(problem.graph.nodes), 1))
@@ -76,59 +73,12 @@ def proofs(
                 if accept(sizes):
                     if not found:
                         sizes, budget = _cheaper(problem, sizes, budget, accept, lowest)
-                    case = _case(problem, sizes)
+                    case = proof_of(problem, sizes)
                     found.setdefault(case.sizes, case)
                     break
         if len(found) == most:
             break
     return tuple(found.values())
-
-
-def halved(problem: Problem, accept: Accept, least: Mapping[str, int]) -> tuple[Case, ...]:
-    """Small cases by halving the declared one, for sizes that have to do with each other in ways nobody told.
-
-    Sizes that are equal stay equal. Tokens of patches are an area over four: two sizes are made less at once
-    where neither can be alone. What is beyond the least is halved too, as tokens behind those that are kept.
-    """
-    declared = problem.cases[0].size_map
-    groups: dict[int, list[str]] = {}
-    for symbol, size in declared.items():
-        groups.setdefault(size, []).append(symbol)
-    known: dict[tuple[tuple[str, int], ...], bool] = {}
-
-    def takes(sizes: Mapping[str, int]) -> bool:
-        key = tuple(sizes.items())
-        if key not in known:
-            known[key] = len(known) < _MOST_HALVED and accept(sizes)
-        return known[key]
-
-    def alone(group: Sequence[str], now: Mapping[str, int]) -> list[dict[str, int]]:
-        floor = max(1 if least.get(symbol, 1) <= 2 else least[symbol] for symbol in group)  # see _in_range
-        size = now[group[0]]
-        ends = {end + ((size - end) >> by) for end in (0, floor) for by in _HALVINGS}
-        return [{**now, **dict.fromkeys(group, end)} for end in sorted(ends) if floor <= end < size]
-
-    def together(one: Sequence[str], other: Sequence[str], now: Mapping[str, int]) -> list[dict[str, int]]:
-        """Both by as much, or one by its square."""
-        found = []
-        for by, times in itertools.product(reversed(_HALVINGS), (1, 2)):
-            a, b = now[one[0]] >> by, now[other[0]] >> by * times
-            found += [{**now, **dict.fromkeys(one, a), **dict.fromkeys(other, b)}] if a and b else []
-        return found
-
-    def step(now: dict[str, int]) -> dict[str, int] | None:
-        longest = sorted(groups.values(), key=lambda one: -now[one[0]])
-        tried = [sizes for group in longest for sizes in alone(group, now)]
-        for one, other in itertools.permutations(longest, 2):
-            tried += together(one, other, now)
-        return next((sizes for sizes in tried if takes(sizes)), None)
-
-    found, now = [], dict(declared)
-    while (smaller := step(now)) is not None:
-        now = smaller
-        found.append(now)
-    small = [sizes for sizes in reversed(found) if elements(problem, sizes) <= LEAST_ELEMENTS]
-    return tuple(_case(problem, sizes) for sizes in small[:MOST_HALVES])
 
 
 def _cheaper(
@@ -278,7 +228,8 @@ def _told(fits: Sequence[tuple[TensorSpec, tuple[int, ...]]]) -> str:
     return " and ".join(f"{spec.name} {shape}" for spec, shape in fits)
 
 
-def _case(problem: Problem, sizes: Mapping[str, int]) -> Case:
+def proof_of(problem: Problem, sizes: Mapping[str, int]) -> Case:
+    """A small case of these sizes."""
     return Case(label=label(problem.tensors, sizes), sizes=tuple(sizes.items()), origin="proof")
 
 

@@ -21,7 +21,7 @@ from workbench.emulator.hosts import IN_PROCESS, Host, RunnerEnded, Work
 from workbench.emulator.result import MOST_PRINTED, LaunchResult
 from workbench.emulator.values import Binary, LaunchCounts, Module, Options, RunReport, Unwritten
 from workbench.errors import EmulatorLaunchError
-from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, Printed, TensorMeta
+from workbench.model import DTYPE_BYTES, AccessSite, Diagnostic, Hazard, Printed, TensorMeta, base_name
 from workbench.plan.spectra import in_pairs
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
 
@@ -370,4 +370,4 @@ def _operation(op: str) -> Callable[..., torch.Tensor | tuple[torch.Tensor, ...]
         found = getattr(found, part)
     if not callable(found):
         raise TypeError(f"{op} cannot be called")
-    return in_pairs(op.removeprefix("aten."), found)
+    return in_pairs(base_name(op), found)

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.export.launchers import Launcher, launcher_of
-from workbench.model import DType, Problem, TensorMeta, TensorSpec
+from workbench.model import DType, Problem, TensorMeta, TensorSpec, base_name
 from workbench.plan.parse import Program
 from workbench.plan.spectra import TAKES_COMPLEX
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
@@ -125,7 +125,7 @@ class StepText:
             for index, (buffer, meta) in enumerate(zip(step.results, step.metas, strict=True))
         ]
         function = f"torch.ops.{op}"
-        if step.op.removeprefix("aten.").partition(".")[0] in TAKES_COMPLEX:
+        if base_name(step.op) in TAKES_COMPLEX:
             return self._transform(step, made[0], function, args)
         head = f"{', '.join(made)} = {function}"
         lines = _call(head, args)
@@ -136,10 +136,10 @@ class StepText:
 
     def _transform(self, step: Library, made: str, function: str, args: Sequence[str]) -> list[str]:
         """A Fourier transform: pairs of numbers are complex ones to torch."""
-        takes_complex = TAKES_COMPLEX[step.op.removeprefix("aten.").partition(".")[0]]
-        first = f"torch.view_as_complex({args[0]}.contiguous())" if takes_complex else args[0]
+        base = base_name(step.op)
+        first = f"torch.view_as_complex({args[0]}.contiguous())" if TAKES_COMPLEX[base] else args[0]
         lines = _call(f"{made} = {function}", [first, *args[1:]])
-        if "c2r" not in step.op:
+        if base != "_fft_c2r":
             lines.append(f"{made} = torch.view_as_real({made})")
         return [*lines, f"{made} = {made}.contiguous()"]
 

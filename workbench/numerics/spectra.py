@@ -2,7 +2,8 @@
 
 Every element of a transform is a sum of all that is transformed, each turned: of exact operands it is off by
 about ``u log2(N)`` times the root of the sum of squares (Higham, Accuracy and Stability of Numerical
-Algorithms, 2nd ed., theorem 24.2, which says so of all elements together).
+Algorithms, 2nd ed., theorem 24.2, which says so of all elements together). Owns that bound; which operations
+are transforms is plan/spectra.py's.
 """
 
 from __future__ import annotations

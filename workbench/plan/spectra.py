@@ -1,6 +1,7 @@
 """Fourier transforms as a plan calls them: complex numbers are pairs of real ones, on a last axis of size 2.
 
-Owns which operations are such and what calls them on tensors. Imports torch only in a call.
+Owns which operations are such and what calls them on tensors; how a graph comes to have them is problem/'s,
+what they round numerics/'s. Imports torch only in a call.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ TAKES_COMPLEX: Mapping[str, bool] = {"_fft_r2c": False, "_fft_c2c": True, "_fft_
 """By ATen's base name, whether what is transformed is complex."""
 
 
-def in_pairs(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation called ``name`` on real tensors; one that is no transform stays as it is.
+def in_pairs(base: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation of ATen's name ``base`` on real tensors; one that is no transform stays as it is.
 
     The result is row-major: a GPU's library leaves transforms of several axes in another order than a CPU's.
     """
-    base = name.removeprefix("aten.").partition(".")[0]
     if base not in TAKES_COMPLEX:
         return function
 

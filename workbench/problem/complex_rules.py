@@ -81,24 +81,19 @@ def _product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Part
 
 
 def _matrix_product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
-    """One product for all: rows of both parts below each other, columns beside each other."""
-    left, right = _tensors(args[0]), _tensors(args[1])
-    rows, columns = left[0][1].shape[-2], right[0][1].shape[-1]
-    blocks = target(torch.cat([half for _, half in left], -2), torch.cat([half for _, half in right], -1))
-    found: dict[int, Half] = {0: None, 1: None, 2: None}
-    for down, (turn, _) in enumerate(left):
-        for across, (other, _) in enumerate(right):
-            block = blocks.narrow(-2, down * rows, rows).narrow(-1, across * columns, columns)
-            found[turn + other] = added(found[turn + other], block)
-    return Parts(subtracted(found[0], found[2]), found[1])
+    """A product of each part with each, so that what operands are made of can be made in its kernel."""
+    (a, b), (c, d) = _matrices(args[0]), _matrices(args[1])
+
+    def product(x: Tensor | None, y: Tensor | None) -> Half:
+        return None if x is None or y is None else target(x, y)
+
+    return Parts(subtracted(product(a, c), product(b, d)), added(product(a, d), product(b, c)))
 
 
-def _tensors(value: Parts | Tensor) -> list[tuple[int, Tensor]]:
-    """Parts that are there, each with how often it is turned by a right angle: 0 or 1 times."""
+def _matrices(value: Parts | Tensor) -> tuple[Tensor | None, Tensor | None]:
     whole = value if isinstance(value, Parts) else Parts(value, None)
-    return [
-        (turn, full(half, whole.one)) for turn, half in enumerate((whole.re, whole.im)) if half is not None
-    ]
+    re, im = (None if half is None else full(half, whole.one) for half in (whole.re, whole.im))
+    return re, im
 
 
 def _quotient(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:

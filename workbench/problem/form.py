@@ -79,6 +79,10 @@ class Form:
         self.arguments = tuple(arguments)
         self.held = _named_held(target, {argument.name for argument in arguments})
         """Names to tensors held; parameters first."""
+        complex_ones = [argument.name for argument in self.arguments if argument.is_complex]
+        complex_ones += [name for name, held in self.held.items() if held.value.is_complex()]
+        self.in_pairs = frozenset(complex_ones)
+        """Names of the tensors that are complex to the reference."""
         self.complex_results: tuple[bool, ...] = ()
         """Of each result of the latest call, whether the reference's own is complex."""
         self.wants_all = False
@@ -95,12 +99,6 @@ class Form:
             returned = self.target(*positional, **by_keyword)
         self.complex_results = complex_results(returned)
         return results_as_pairs(returned)
-
-    @property
-    def in_pairs(self) -> frozenset[str]:
-        """Names of the tensors that are complex to the reference."""
-        given = [argument.name for argument in self.arguments if argument.is_complex]
-        return frozenset((*given, *(name for name, held in self.held.items() if held.value.is_complex())))
 
     def spread(self, tensors: Mapping[str, Tensor]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments of one call with these tensors."""
@@ -119,9 +117,8 @@ class Form:
     def holding(self, tensors: Mapping[str, Tensor]) -> Iterator[None]:
         """Swap held tensors for those given under their names, or ``complete`` adds, and back."""
         whole = self.complete(tensors)
-        own = self.in_pairs
         tensors = {
-            name: as_complex(whole[name]) if name in own else whole[name]
+            name: as_complex(whole[name]) if name in self.in_pairs else whole[name]
             for name in self.held
             if name in whole
         }

@@ -1,6 +1,7 @@
 """Small sizes where no pattern of sizes fits a reference: the declared ones, halved as far as it takes them.
 
-Pure arithmetic; a callback says what the reference accepts. Patterns, which come first, are proofs.py's.
+Owns in which steps they are halved. Pure arithmetic: a callback says what the reference accepts. Never tries
+patterns, which come first and are proofs.py's.
 """
 
 from __future__ import annotations

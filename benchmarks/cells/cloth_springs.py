@@ -45,7 +45,7 @@ inputs = [
     torch.randn(8, 192, 256, 3) * 0.005
     + 0.02
     * torch.stack(
-        torch.meshgrid(torch.arange(192.0), torch.arange(256.0), indexing="ij") + (torch.zeros(192, 256),), -1
+        (*torch.meshgrid(torch.arange(192.0), torch.arange(256.0), indexing="ij"), torch.zeros(192, 256)), -1
     ),
     torch.randn(8, 192, 256, 3) * 0.1,
 ]

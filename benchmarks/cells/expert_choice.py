@@ -1,7 +1,5 @@
 """Expert-choice routing: each expert takes its best tokens of a sequence; gates, router z-loss, orphans."""
 
-from typing import Optional
-
 import torch
 import torch.nn as nn
 
@@ -28,7 +26,7 @@ class ExpertChoice(nn.Module):
         self.experts = experts
         self.expert_bias = nn.Parameter(torch.randn(experts) * 0.1)
 
-    def forward(self, x: torch.Tensor, router_logits: torch.Tensor, padding: Optional[torch.Tensor] = None):
+    def forward(self, x: torch.Tensor, router_logits: torch.Tensor, padding: torch.Tensor | None = None):
         b, t, c = x.shape
         logits = router_logits.float() + self.expert_bias
         z_loss = torch.logsumexp(logits, dim=-1).pow(2).mean()

@@ -14,14 +14,14 @@ class FlowMatchingLoss(nn.Module):
         self.cosine, self.bins = cosine, bins
 
     def unpatchify(self, tokens, h, w):
-        b, n, d = tokens.shape
+        b, n, _d = tokens.shape
         p = self.patch
         assert n == (h // p) * (w // p), f"{n} tokens for {h}x{w} at patch {p}"
         x = tokens.view(b, h // p, w // p, p, p, self.channels)
         return x.permute(0, 5, 1, 3, 2, 4).reshape(b, self.channels, h, w)
 
     def forward(self, tokens, latents, noise, normal, valid_mask=None):
-        b, c, h, w = latents.shape
+        b, _c, h, w = latents.shape
         v = self.unpatchify(tokens, h, w).float()
         t = torch.sigmoid(normal * self.std + self.mean)
         t = self.shift * t / (1 + (self.shift - 1) * t)

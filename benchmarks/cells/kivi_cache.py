@@ -1,7 +1,5 @@
 """KIVI: keys to 2 bits by channel over 32 tokens, values by token over 32 channels, sixteen codes a word."""
 
-from typing import Tuple
-
 import torch
 from torch import Tensor
 
@@ -12,7 +10,7 @@ def pack2(codes: Tensor) -> Tensor:
     return (c << shifts).sum(dim=-1, dtype=torch.int32)
 
 
-def quantize_last(x: Tensor, group: int, levels: int = 3) -> Tuple[Tensor, Tensor, Tensor]:
+def quantize_last(x: Tensor, group: int, levels: int = 3) -> tuple[Tensor, Tensor, Tensor]:
     g = x.unflatten(-1, (x.shape[-1] // group, group))
     mn = g.min(dim=-1, keepdim=True)[0]
     mx = g.max(dim=-1, keepdim=True)[0]
@@ -22,7 +20,7 @@ def quantize_last(x: Tensor, group: int, levels: int = 3) -> Tuple[Tensor, Tenso
 
 
 def kivi_cache(key: Tensor, value: Tensor, group: int = 32, residual: int = 128):
-    b, h, t, d = key.shape
+    _b, _h, t, _d = key.shape
     assert (t - residual) % group == 0, f"{t - residual} tokens do not fill groups of {group}"
     old = t - residual
     k = key[:, :, :old].transpose(2, 3).contiguous()

@@ -1,7 +1,5 @@
 """KTO: prospect-theoretic loss of single liked or disliked completions; a baseline of mismatched pairs."""
 
-from typing import Optional, Tuple
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -22,11 +20,11 @@ def kto_loss(
     kl_reference: Tensor,
     labels: Tensor,
     desirable: Tensor,
-    weights: Optional[Tensor] = None,
+    weights: Tensor | None = None,
     beta: float = 0.1,
     desirable_weight: float = 1.0,
     undesirable_weight: float = 1.33,
-) -> Tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     assert policy.shape == reference.shape == labels.shape, f"{policy.shape} against {labels.shape}"
     # the baseline pairs each prompt with the next completion, so its labels are rolled by one
     rolled = labels.roll(1, dims=0)

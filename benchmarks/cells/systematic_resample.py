@@ -4,7 +4,7 @@ import torch
 
 
 def systematic_resample(log_w, particles, u, ess_ratio=0.5):
-    b, n, d = particles.shape
+    _b, n, _d = particles.shape
     w = torch.softmax(log_w, dim=1)
     ess = 1.0 / w.square().sum(1)
     cdf = w.cumsum(1)

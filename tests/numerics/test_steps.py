@@ -112,6 +112,18 @@ def test_one_odd_element_of_the_reference_widens_nothing_else() -> None:
         assert "1 elements as the reference has them" in bound.basis
 
 
+def test_what_is_allowed_for_the_references_sake_is_no_part_of_the_share() -> None:
+    """As of classes that overflow in float32: an honest kernel has all of them as the reference has them."""
+    op = OPS["by_row"]((33, 256), "f16")
+    tensors = draw(op.problem, op.problem.cases[0], "normal", 5)
+    odd = op.call(**tensors)
+    odd[:, ::2] += 5
+    bound = bounds(op.problem, {}, tensors, Oracle(op.wide(tensors)), lambda: (odd,))[0]
+    assert bound.share < 1
+    assert compare(odd, bound).max_ratio <= 1
+    assert compare(bound.expected, bound).max_ratio <= 1
+
+
 def test_where_most_elements_are_near_a_tie_their_share_is_bounded() -> None:
     """In bfloat16 a quotient of 100 is rounded to halves: each element alone may be one off, all may not."""
     op = quantisers.by_row((33, 64), "bf16")

@@ -243,10 +243,12 @@ def _admitting_steps(bound: OutputBound, step: Step, native: Tensor) -> OutputBo
     off = torch.where(torch.isfinite(off), off, 0.0)
     down = torch.where(undecided, torch.inf, torch.maximum(step.down, -off))
     up = torch.where(undecided, torch.inf, torch.maximum(step.up, off))
-    share = allowed_share(off, step)
-    own = int(((down > step.down) | (up > step.up)).sum()) - int(undecided.sum())
+    granted = (down > step.down) | (up > step.up)
+    own = int(granted.sum()) - int(undecided.sum())
     basis = f"{bound.basis}, with {own} elements as the reference has them" if own > 0 else bound.basis
-    sides = Step(down, up, step.distance)
+    # What is allowed for the reference's sake has no part in the share: an honest kernel takes all of it.
+    sides = Step(down, up, torch.where(granted, torch.inf, step.distance))
+    share = allowed_share(off, sides)
     return replace(bound, allowed=torch.maximum(down, up), step=sides, share=share, basis=basis)
 
 

@@ -21,6 +21,8 @@ from torch._decomp.decompositions import upsample_compute_output_size
 from torch.export import default_decompositions
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from workbench.problem import order_statistics
+
 aten = torch.ops.aten
 
 _BROKEN_DOWN = [
@@ -102,6 +104,9 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.roll.default: _roll,
         aten.lerp.Scalar: _lerp,
         aten._cdist_forward.default: _distances,
+        aten.median.dim: order_statistics.median,
+        aten.nanmedian.dim: order_statistics.nanmedian,
+        aten.kthvalue.default: order_statistics.kth_value,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.scatter_reduce.two: _scatter_reduce,

@@ -22,8 +22,12 @@ MANY = 2**12
 """Points from which on it is worth knowing how many coordinates they have."""
 BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
+SORTED = 16
+"""Elements that a row has at most which a network puts in order: 63 comparators, a register an element."""
 TERMS = frozenset(["sum", "prod", "amax", "amin"])
 """Reductions that are operations on two elements at a time, by ATen name."""
+_IN_ORDER = {"sort": 1, "median": 1, "nanmedian": 1, "kthvalue": 2}
+"""Operations that put a row in order, by ATen name, and at which position they take its axis."""
 _WINDOWS = re.compile("pool|convolution|upsample|im2col")
 """What is made of many elements each: written out, every result would make all of an axis for itself."""
 Sizes = Sequence[Mapping[str, int]]
@@ -45,9 +49,28 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
     for shape, axis in few_among(problem.graph, given, sizes, FEWEST).values():
         if isinstance(shape[axis], str) and _is_of_many(shape, axis, sizes):
             fixed.add(shape[axis])
+    fixed |= _in_order(problem.graph, given, sizes)
     return tuple(
         (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
     )
+
+
+def _in_order(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:
+    """Sizes of axes along which rows of few elements are put in order."""
+    shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    found = set[Dim]()
+    for node in graph.nodes:
+        operand = node.args[0] if node.args else None
+        if node.base_name not in _IN_ORDER or not isinstance(operand, Ref) or operand.item:
+            continue
+        position, shape = _IN_ORDER[node.base_name], shapes[operand.ref]
+        axis = node.args[position] if len(node.args) > position else dict(node.kwargs).get("dim", -1)
+        if not isinstance(axis, int) or not shape or node.op.endswith("median.default"):  # of all elements
+            continue
+        dim = shape[axis % len(shape)]
+        if isinstance(dim, str) and all(1 < size_of(dim, one) <= SORTED for one in sizes):
+            found.add(dim)
+    return found
 
 
 def _taken_apart(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:

@@ -1,28 +1,24 @@
 """The few largest elements of a row, or smallest, one after the other: ``topk`` with a small k as reductions.
 
-Owns how an element and its place become one whole number, so that a maximum finds both: the bits of a float,
-turned so that they are in its order, above the place, turned so that the first of equals wins. What
-has been found is left out by its place, not by its size: a kernel that computes a row anew in each pass may
-round it another way, and finds no element twice. Of a long row's pieces each has its few largest, and the
-row's are among these: many blocks share a row, and none keeps more of it than its registers hold. rewrites.py
-has the rule's name.
+An element and its place are one whole number (words.py), so that a maximum finds both. What has been found is
+left out by its place, not by its size: a kernel that computes a row anew in each pass may round it another
+way, and finds no element twice. Of a long row's pieces each has its few largest, and the row's are among
+these: many blocks share a row, and none keeps more of it than its registers hold. rewrites.py has the rule's
+name.
 """
 
 from __future__ import annotations
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref, Sym, size_of
-from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
+from workbench.playbook.graph.words import Words
 from workbench.playbook.ir.operations import is_float
 
-RESULTS = "workbench.results"
-"""A node with several results, each of which another node makes."""
 MOST = 16
 """Elements that are found so: a pass over the row for each (a guess)."""
 PIECE, LONG = 2048, 4096
 """Elements of a piece, and of the longest row that is not cut in pieces. Of rows of 50257 that blocks of 1024
 threads keep whole, ten maxima take an H100 138 us: 49 elements a thread, ten times written out."""
-_PLACES = 2**31 - 1
-"""All bits of an int32 but the sign."""
 _BEHIND = {True: 1 - 2**63, False: 2**63 - 1}
 """The word of what has been found, of the largest and of the smallest."""
 
@@ -32,20 +28,21 @@ def few_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
     if node.base_name != "topk" or not isinstance(node.args[0], Ref):
         return None
     named = dict(node.kwargs)
-    count = _argument(node, named, 1, "k", None)
-    largest = _argument(node, named, 3, "largest", True)
+    count = argument(node, named, 1, "k", None)
+    largest = argument(node, named, 3, "largest", True)
     spec = edit.spec(node.args[0])
     if not isinstance(count, int) or not 1 <= count <= MOST or not isinstance(largest, bool):
         return None
     if not is_float(spec.dtype) or spec.dtype == "f64" or not spec.dims:
         return None
-    axis = _argument(node, named, 2, "dim", -1)
+    axis = argument(node, named, 2, "dim", -1)
     assert isinstance(axis, int)
     values, places = _Search(edit, spec, axis % len(spec.dims), largest).found(node.args[0], count)
     return node.model_copy(update={"op": RESULTS, "args": (values, places), "kwargs": ()})
 
 
-def _argument(node: OpNode, named: dict[str, Arg], position: int, name: str, default: Arg) -> Arg:
+def argument(node: OpNode, named: dict[str, Arg], position: int, name: str, default: Arg) -> Arg:
+    """An argument by its position or by its name."""
     return node.args[position] if len(node.args) > position else named.get(name, default)
 
 
@@ -55,6 +52,7 @@ class _Search:
     def __init__(self, edit: GraphEdit, spec: OutputSpec, axis: int, largest: bool) -> None:
         self._edit = edit
         self._dtype = spec.dtype
+        self._words = Words(edit, spec.dtype, later_wins=not largest)
         self._dims = spec.dims
         self._axis = axis
         self._best = "amax.default" if largest else "amin.default"
@@ -68,9 +66,9 @@ class _Search:
             words = self._by_place(x, self._counted(), self._axis, count)
         else:
             words = self._by_size(self._of_pieces(x, whole, count), count)
-        values = tuple(self._value(word) for word in words)
-        places = tuple(self._edit.converted(self._place(word), "i64") for word in words)
-        return self._beside(values, self._axis), self._beside(places, self._axis)
+        values = tuple(self._words.value(word) for word in words)
+        places = tuple(self._edit.converted(self._words.place(word), "i64") for word in words)
+        return self._words.beside(values, self._axis), self._words.beside(places, self._axis)
 
     def _of_pieces(self, x: Ref, whole: Dim, count: int) -> Ref:
         """The words of a line's pieces, so many of each.
@@ -87,18 +85,18 @@ class _Search:
         x = self._add("index_select.default", (x, self._axis, line), (*before, end, *behind), self._dtype)
         x = self._edit.view(x, (*before, pieces, PIECE, *behind))
         places = self._edit.view(line, (pieces, PIECE, *(1,) * len(behind)))
-        found = self._beside(self._by_place(x, places, self._axis + 1, count), self._axis + 1)
+        found = self._words.beside(self._by_place(x, places, self._axis + 1, count), self._axis + 1)
         number = count * pieces if isinstance(pieces, int) else f"{count}*({pieces})"
         return self._edit.view(found, (*before, number, *behind))
 
     def _by_place(self, x: Ref, places: Ref, axis: int, count: int) -> tuple[Ref, ...]:
         """The largest words along an axis; what has been found is left out by its place."""
         words, taken = list[Ref](), None
-        line = left = self._with_places(x, places)
+        line = left = self._words.with_places(x, places)
         dims = self._edit.spec(line).dims
         for _ in range(count):
             words.append(self._maximum(left, axis))
-            here = self._add("eq.Tensor", (places, self._place(words[-1])), dims, "bool")
+            here = self._add("eq.Tensor", (places, self._words.place(words[-1])), dims, "bool")
             taken = here if taken is None else self._add("bitwise_or.Tensor", (taken, here), dims, "bool")
             left = self._add("where.self", (taken, self._behind, line), dims)
         return tuple(words)
@@ -119,44 +117,6 @@ class _Search:
         dims = self._edit.spec(line).dims
         return self._add(self._best, (line, (axis,), True), (*dims[:axis], 1, *dims[axis + 1 :]))
 
-    # -------------------------------------------------------------------------------- words
-
-    def _with_places(self, x: Ref, places: Ref) -> Ref:
-        """Every element above its place."""
-        dims = self._edit.spec(x).dims
-        x = self._edit.converted(x, "f32")
-        is_nan = self._add("isnan.default", (x,), dims, "bool")
-        x = self._add("where.self", (is_nan, self._edit.scalar(float("nan"), "f32"), x), dims, "f32")
-        bits = self._add("view.dtype", (x, "i32"), dims, "i32")
-        high = self._add("__lshift__.Scalar", (self._edit.converted(self._turned(bits), "i64"), 32), dims)
-        low = self._edit.converted(self._first_wins(places), "i64")
-        return self._add("bitwise_or.Tensor", (high, low), dims)
-
-    def _place(self, word: Ref) -> Ref:
-        """The place of a word's element."""
-        low = self._add("bitwise_and.Scalar", (word, _PLACES), self._edit.spec(word).dims)
-        return self._first_wins(self._edit.converted(low, "i32"))
-
-    def _first_wins(self, places: Ref) -> Ref:
-        """Places as a word has them, and back: of equal elements the first is sought."""
-        if not self._largest:
-            return places
-        return self._add("sub.Tensor", (_PLACES, places), self._edit.spec(places).dims, "i32")
-
-    def _value(self, word: Ref) -> Ref:
-        """The element of a word."""
-        dims = self._edit.spec(word).dims
-        high = self._add("__rshift__.Scalar", (word, 32), dims)
-        value = self._add("view.dtype", (self._turned(self._edit.converted(high, "i32")), "f32"), dims, "f32")
-        return self._edit.converted(value, self._dtype)
-
-    def _turned(self, bits: Ref) -> Ref:
-        """Bits of a float as a whole number in the float's order, and back: below zero all but the sign."""
-        dims = self._edit.spec(bits).dims
-        below = self._add("lt.Scalar", (bits, 0), dims, "bool")
-        other = self._add("bitwise_xor.Scalar", (bits, _PLACES), dims, "i32")
-        return self._add("where.self", (below, other, bits), dims, "i32")
-
     # -------------------------------------------------------------------------------- nodes
 
     def _fewest(self, dim: Dim) -> int:
@@ -170,13 +130,5 @@ class _Search:
         behind = len(self._dims) - 1 - self._axis
         return line if not behind else self._edit.view(line, (size, *(1,) * behind))
 
-    def _beside(self, parts: tuple[Ref, ...], axis: int) -> Ref:
-        if len(parts) == 1:
-            return parts[0]
-        spec = self._edit.spec(parts[0])
-        dims = (*spec.dims[:axis], len(parts), *spec.dims[axis + 1 :])
-        return self._add("cat.default", (parts, axis), dims, spec.dtype)
-
     def _add(self, op: str, args: tuple[Arg, ...], dims: tuple[Dim, ...], dtype: DType = "i64") -> Ref:
-        stem = op.partition(".")[0].strip("_")
-        return self._edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=dims), stem)
+        return self._words.add(op, args, dims, dtype)

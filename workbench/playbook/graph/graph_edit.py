@@ -13,6 +13,8 @@ from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem,
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.sizes import Sizes
 
+RESULTS = "workbench.results"
+"""A node with several results, each of which another node makes."""
 _FILLED = ("aten.full.default", "aten.full_like.default")
 
 
@@ -64,15 +66,23 @@ class GraphEdit:
         return sizes_of(self._problem)
 
     def made(self, arg: Arg) -> OpNode | None:
-        """The node behind an argument; None for inputs, numbers, and results beyond the first."""
-        if not isinstance(arg, Ref) or arg.item:
+        """The node behind an argument; None for inputs, numbers, and a library's results beyond the first."""
+        if not isinstance(arg, Ref):
             return None
         added = next((node for node in self._added if node.name == arg.ref), None)
-        return added or self._nodes.get(arg.ref)
+        made = added or self._nodes.get(arg.ref)
+        if made is not None and made.op == RESULTS:
+            return self.made(made.args[arg.item or 0])
+        return None if arg.item else made
 
     def users(self, node: OpNode) -> list[OpNode | None]:
         """Who reads a node's results; None stands for the problem's output."""
         return self._users.get(node.name, [])
+
+    def is_read(self, node: OpNode, item: int) -> bool:
+        """True where somebody reads this one of a node's results."""
+        refs = [*self.graph.outputs, *(ref for other in self.graph.nodes for ref in other.refs)]
+        return any(ref.ref == node.name and (ref.item or 0) == item for ref in refs)
 
     def spec(self, ref: Ref) -> OutputSpec:
         """Type and shape."""

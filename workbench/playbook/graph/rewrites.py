@@ -13,12 +13,14 @@ from workbench.playbook.graph.attention_rewrite import attention, shared_heads
 from workbench.playbook.graph.box_sums import box_sum
 from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_edges import few_edges
+from workbench.playbook.graph.few_in_order import few_in_order
 from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.last_written import last_written
 from workbench.playbook.graph.nested_sums import nested_sums
+from workbench.playbook.graph.parts_of_joined import parts_of_joined
 from workbench.playbook.graph.put_steps import put_steps
 from workbench.playbook.graph.rows_of_products import (
     bias_in_product,
@@ -43,6 +45,7 @@ RULES: Mapping[str, Rule] = {
     "turned_product": turned_product,
     "shared_heads": shared_heads,
     "activation_in_product": activation_in_product,
+    "few_in_order": few_in_order,
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
@@ -55,7 +58,7 @@ RULES: Mapping[str, Rule] = {
     "last_written": last_written,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
-_ALWAYS: tuple[Rule, ...] = (one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
+_ALWAYS: tuple[Rule, ...] = (parts_of_joined, one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
 """Those that nothing speaks against, in this order, after all others."""
 GRAPH_REWRITES = ("linear_rowsum", *RULES)
 """Those that give another graph."""

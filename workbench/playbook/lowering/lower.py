@@ -23,7 +23,7 @@ from workbench.playbook.analysis.placement import (
 )
 from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
-from workbench.playbook.graph.few_largest import RESULTS
+from workbench.playbook.graph.graph_edit import RESULTS
 from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, MADE_ONCE, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches

@@ -179,6 +179,20 @@ ALGEBRA = (
         "its own and writes what the next kernel reads.",
     ),
     _rewrite(
+        "few_in_order",
+        "rows of few elements are put in order by a network",
+        "memory",
+        "library calls and launches; bytes of places that are written and read again",
+        "The median of five exposures, the two smallest of four, the corners of a box by their angle: sorts "
+        "of rows so short that a library spends its time on everything but comparing. It sorts rows of any "
+        "length, with a place of eight bytes beside each element, in launches of its own. A network compares "
+        "pairs that are known beforehand, five for a row of four, twenty-eight for nine, sixty-three for "
+        "sixteen, and each comparison is a minimum and a maximum: no branch, no memory, no loop. What nobody "
+        "reads is not compared, so that a median of nine is less than a sort of nine. Floats are compared as "
+        "whole numbers that are in their order, which puts NaN last as torch does; where places are read, "
+        "each is the lower half of the number that is compared, and equal elements stay as they were.",
+    ),
+    _rewrite(
         "few_edges",
         "places among few edges are found in the kernel",
         "memory",

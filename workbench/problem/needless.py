@@ -25,6 +25,8 @@ _LINEAR = frozenset(
 )
 _SCALED = ("aten.mul.Tensor", "aten.div.Tensor")
 _PARTS = ("aten.slice.Tensor", "aten.select.int", "aten.narrow.default")
+_FOR_ONE = ("sort",)
+"""What looks at all elements to say which is the third."""
 _ONCE = ("aten.relu.default", "aten.abs.default", "aten.sign.default", "aten.floor.default")
 _UNDONE = {
     "aten.neg.default": "aten.neg.default",
@@ -125,7 +127,9 @@ class _Found:
         """A small part of a large result, and nobody uses the rest."""
         for node in self._problem.graph.nodes:
             whole = self._operand(node)
-            if node.op not in _PARTS or whole is None or len(self._users[whole.name]) > 1 or _is_free(whole):
+            if node.op not in _PARTS or whole is None or len(self._users[whole.name]) > 1:
+                continue
+            if _is_free(whole) or whole.base_name in _FOR_ONE:
                 continue
             kept, made = self._count(node.name), self._count(whole.name)
             if made >= COSTLY and made > THROWN_AWAY * kept:

@@ -43,7 +43,9 @@ def few_in_order(edit: GraphEdit, node: OpNode) -> OpNode | None:
     taken = OutputSpec(dtype=spec.dtype, dims=one)
     elements = [edit.add("aten.select.int", (x, axis, at), taken, "element") for at in range(count)]
     if placed:
-        keys = [words.with_places(each, edit.scalar(at, "i32")) for at, each in enumerate(elements)]
+        keys = [
+            words.with_places(each, edit.scalar(at, "i32"), one_zero=True) for at, each in enumerate(elements)
+        ]
     else:
         keys = [words.keys(each) for each in elements]
     for low, high in network(count):

@@ -35,8 +35,8 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
 
 
 def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = False) -> Ref | None:
-    """One element along ``axis``, which stays, of the part that it lies in; with ``whole`` only where that part
-    is nothing else. None where nothing is joined along the axis."""
+    """One element along ``axis``, which stays, of the part that it lies in; with ``whole`` only where that is
+    all of the part. None where nothing is joined along the axis."""
     place_at, made = _from_the_front(edit, ref, axis, place), edit.made(ref)
     if made is None or place_at is None:
         return None

@@ -30,9 +30,16 @@ class Words:
     dtype: DType
     later_wins: bool = False
 
-    def with_places(self, x: Ref, places: Ref) -> Ref:
-        """Words of 64 bits: every element above its place, which is an int32 that is broadcast."""
+    def with_places(self, x: Ref, places: Ref, *, one_zero: bool = False) -> Ref:
+        """Words of 64 bits: every element above its place, which is an int32 that is broadcast.
+
+        With ``one_zero`` -0 and 0 are equal, as to torch, and not in the order of their bits.
+        """
         key = self.keys(x)
+        if one_zero and is_float(self.dtype):
+            dims = self.edit.spec(key).dims
+            is_zero = self.add("eq.Scalar", (x, 0), dims, "bool")
+            key = self.add("where.self", (is_zero, self.edit.scalar(0, "i32"), key), dims, "i32")
         dims = self.edit.spec(x).dims
         high = self.add("__lshift__.Scalar", (self.edit.converted(key, "i64"), 32), dims)
         low = self.edit.converted(self._turned_place(places), "i64")

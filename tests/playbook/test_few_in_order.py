@@ -48,6 +48,8 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
     "whole numbers": (lambda t: torch.sort(t["x"], stable=True), {"x": whole(6, 6).to(torch.int32)}),
     "long whole numbers": (lambda t: torch.sort(t["x"], descending=True).values, {"x": whole(6, 3) << 40}),
     "bytes": (lambda t: torch.sort(t["x"], stable=True), {"x": whole(6, 5).to(torch.int8)}),
+    "two of four": (lambda t: torch.topk(t["x"], 2), {"x": torch.randn(9, 4)}),
+    "the three smallest": (lambda t: torch.topk(t["x"], 3, largest=False), {"x": torch.randn(9, 8)}),
     "trimmed": (lambda t: torch.sort(t["x"], 0).values[2:-2].mean(0), {"x": torch.randn(11, 40)}),
     "an end from behind": (lambda t: torch.sort(t["x"], 0).values[-2], {"x": torch.randn(6, 40)}),
 }

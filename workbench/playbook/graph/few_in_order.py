@@ -10,55 +10,84 @@ equal elements in their order. Owns the rule; K. E. Batcher, Sorting networks an
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from workbench.model import OpNode, OutputSpec, Ref
+from workbench.model import Arg, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_largest import argument
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit
 from workbench.playbook.graph.words import Words
-from workbench.problem.few_axes import SORTED
-
-_WIDE = ("f64", "i64")
-"""Types of which a word of 64 bits has no room for a place."""
+from workbench.problem.components import REDUCTIONS
+from workbench.problem.few_axes import MOST as TERMS
+from workbench.problem.few_axes import SORTED, reduced_few
 
 
 def few_in_order(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """``sort`` along an axis of up to ``SORTED`` elements; NaN is the largest, as in torch."""
-    if node.base_name != "sort" or not isinstance(node.args[0], Ref):
+    """``sort`` along an axis of up to ``SORTED`` elements; ``topk`` of up to ``TERMS`` where no longer rows are
+    reduced, whose kernel has them at hand. NaN is the largest, as in torch."""
+    asked = _asked(edit, node)
+    if asked is None:
         return None
-    x = node.args[0]
-    spec, named = edit.spec(x), dict(node.kwargs)
-    first = 1 if node.op == "aten.sort.default" else len(node.args)  # aten.sort.stable takes all by name
-    axis = argument(node, named, first, "dim", -1)
-    descending = argument(node, named, first + 1, "descending", False)
-    if not isinstance(axis, int) or not isinstance(descending, bool) or not spec.dims:
-        return None
-    axis %= len(spec.dims)
-    count, placed = spec.dims[axis], edit.is_read(node, 1)
-    if not isinstance(count, int) or not 1 < count <= SORTED or spec.dtype in ("f64", "bool"):
-        return None
-    if placed and spec.dtype in _WIDE:
-        return None
-    words = Words(edit, spec.dtype, later_wins=not descending)
-    one = (*spec.dims[:axis], *spec.dims[axis + 1 :])
-    taken = OutputSpec(dtype=spec.dtype, dims=one)
-    elements = [edit.add("aten.select.int", (x, axis, at), taken, "element") for at in range(count)]
-    if placed:
-        keys = [
-            words.with_places(each, edit.scalar(at, "i32"), one_zero=True) for at, each in enumerate(elements)
-        ]
-    else:
-        keys = [words.keys(each) for each in elements]
-    for low, high in network(count):
+    spec, axis = edit.spec(asked.x), asked.axis
+    words = Words(edit, spec.dtype, later_wins=not asked.largest_first)
+    one = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
+    elements = [edit.add("aten.select.int", (asked.x, axis, at), one, "element") for at in range(asked.count)]
+    keys = [
+        words.with_places(element, edit.scalar(at, "i32"), one_zero=True)
+        if asked.placed
+        else words.keys(element)
+        for at, element in enumerate(elements)
+    ]
+    for low, high in network(asked.count):
         keys[low], keys[high] = _compared(words, keys[low], keys[high])
-    if descending:
-        keys.reverse()
+    found = (keys[::-1] if asked.largest_first else keys)[: asked.wanted]
+    results = [[words.value(key) if asked.placed else words.element(key) for key in found]]
+    if asked.placed:
+        results.append([edit.converted(words.place(key), "i64") for key in found])
     dims = (*spec.dims[:axis], 1, *spec.dims[axis + 1 :])
-    element = words.value if placed else words.element
-    results = [[element(key) for key in keys]]
-    if placed:
-        results.append([edit.converted(words.place(key), "i64") for key in keys])
-    args = tuple(words.beside(tuple(edit.view(one, dims) for one in parts), axis) for parts in results)
+    args = tuple(words.beside(tuple(edit.view(each, dims) for each in parts), axis) for parts in results)
     return node.model_copy(update={"op": RESULTS, "args": args, "kwargs": ()})
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """``wanted`` of the ``count`` elements along ``axis``, and whether their places are."""
+
+    x: Ref
+    axis: int
+    count: int
+    wanted: int
+    largest_first: bool
+    placed: bool
+
+
+def _asked(edit: GraphEdit, node: OpNode) -> _Asked | None:
+    x, named = node.args[0] if node.args else None, dict(node.kwargs)
+    if node.base_name not in ("sort", "topk") or not isinstance(x, Ref) or not edit.spec(x).dims:
+        return None
+    dims, dtype = edit.spec(x).dims, edit.spec(x).dtype
+    wanted: Arg = None
+    if node.base_name == "sort":
+        first = 1 if node.op == "aten.sort.default" else len(node.args)  # aten.sort.stable takes all by name
+        largest_first = argument(node, named, first + 1, "descending", False)
+    else:
+        first, wanted = 2, argument(node, named, 1, "k", None)
+        largest_first = argument(node, named, 3, "largest", True)
+    axis = argument(node, named, first, "dim", -1)
+    assert isinstance(axis, int) and isinstance(largest_first, bool)
+    axis %= len(dims)
+    count, placed = dims[axis], edit.is_read(node, 1)
+    if not isinstance(count, int) or not 1 < count <= (SORTED if node.base_name == "sort" else TERMS):
+        return None
+    if dtype in ("f64", "bool") or (placed and dtype == "i64"):  # which leaves no room for a place
+        return None
+    if node.base_name == "topk" and (not isinstance(wanted, int) or not wanted or _has_longer_rows(edit)):
+        return None
+    return _Asked(x, axis, count, wanted if isinstance(wanted, int) else count, largest_first, placed)
+
+
+def _has_longer_rows(edit: GraphEdit) -> bool:
+    reductions = sum(node.base_name in REDUCTIONS for node in edit.graph.nodes)
+    return len(reduced_few(edit.graph, edit.given, edit.cases)) != reductions
 
 
 def network(count: int) -> Iterator[tuple[int, int]]:

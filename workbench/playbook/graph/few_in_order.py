@@ -22,8 +22,8 @@ from workbench.problem.few_axes import SORTED, reduced_few
 
 
 def few_in_order(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """``sort`` along an axis of up to ``SORTED`` elements; ``topk`` of up to ``TERMS`` where no longer rows are
-    reduced, whose kernel has them at hand. NaN is the largest, as in torch."""
+    """``sort`` along an axis of up to ``SORTED`` elements; ``topk`` of up to ``TERMS`` where no longer rows
+    are reduced, whose kernel has them at hand. NaN is the largest, as in torch."""
     asked = _asked(edit, node)
     if asked is None:
         return None

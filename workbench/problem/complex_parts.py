@@ -7,7 +7,7 @@ added, multiplied and made tensors; what an operation is in parts is complex_rul
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,13 @@ class Parts:
 
     re: Half
     im: Half
+    pairs: Tensor | None = field(default=None, kw_only=True)
+    """Both beside each other on a last axis, where they lie so already."""
+
+    @property
+    def beside(self) -> Tensor:
+        """The same, put together where they do not."""
+        return torch.stack(self.both, -1) if self.pairs is None else self.pairs
 
     @property
     def one(self) -> Tensor:
@@ -53,7 +60,7 @@ class Pairs:
     @cached_property
     def tensor(self) -> Tensor:
         """Of one axis more, of size 2."""
-        return torch.stack(self.parts.both, -1)
+        return self.parts.beside
 
 
 def full(half: Half, like: Tensor) -> Tensor:
@@ -61,6 +68,11 @@ def full(half: Half, like: Tensor) -> Tensor:
     if isinstance(half, Tensor):
         return half
     return torch.full_like(like, half or 0.0)
+
+
+def of_pairs(pairs: Tensor) -> Parts:
+    """The complex numbers of pairs."""
+    return Parts(pairs.select(-1, 0), pairs.select(-1, 1), pairs=pairs)
 
 
 def negated(x: Half) -> Half:

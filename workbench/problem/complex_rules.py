@@ -24,8 +24,10 @@ from workbench.problem.complex_parts import (
     multiplied,
     negated,
     of_one,
+    of_pairs,
     subtracted,
 )
+from workbench.problem.few_axes import MOST as FEW
 from workbench.problem.spectra import STANDING_IN
 
 _MOST_FACTORS = 8
@@ -81,13 +83,28 @@ def _product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Part
 
 
 def _matrix_product(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
-    """A product of each part with each, so that what operands are made of can be made in its kernel."""
+    """One product where a library makes it: of both parts beside each other with a matrix that has each part
+    twice. A product of each part with each where it is written out or summed along rows, so that what its
+    operands are made of can be made in its kernel."""
     (a, b), (c, d) = _matrices(args[0]), _matrices(args[1])
+    if a is not None and b is not None and c is not None and d is not None and not _is_thin(a, c):
+        right = torch.cat((torch.cat((c, d), -1), torch.cat((-d, c), -1)), -2)
+        both = target(torch.cat((a, b), -1), right)
+        columns = c.shape[-1]
+        return Parts(both.narrow(-1, 0, columns), both.narrow(-1, columns, columns))
 
     def product(x: Tensor | None, y: Tensor | None) -> Half:
         return None if x is None or y is None else target(x, y)
 
     return Parts(subtracted(product(a, c), product(b, d)), added(product(a, d), product(b, c)))
+
+
+def _is_thin(left: Tensor, right: Tensor) -> bool:
+    """True where one is a vector, or the sums are of few terms."""
+    rows, terms, columns = left.shape[-2], left.shape[-1], right.shape[-1]
+    return any(
+        isinstance(size, int) and size <= most for size, most in ((rows, 1), (columns, 1), (terms, FEW))
+    )
 
 
 def _matrices(value: Parts | Tensor) -> tuple[Tensor | None, Tensor | None]:
@@ -200,8 +217,7 @@ def _together(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Par
 
 
 def _looked_at(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Parts:
-    pairs = args[0]
-    return Parts(pairs.select(-1, 0), pairs.select(-1, 1))
+    return of_pairs(args[0])
 
 
 def _side_by_side(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Pairs:
@@ -289,9 +305,13 @@ def _item(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 def _spectrum(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A Fourier transform, which is a library's; of a real number, of complex ones, or back to real ones."""
     name = str(target).removeprefix("aten.").partition(".")[0]
-    operand = torch.stack(args[0].both, -1) if isinstance(args[0], Parts) else args[0]
+    given, *rest = args
+    if name == "_fft_c2c" and isinstance(given, Parts) and given.im is None and rest[-1] is True:
+        # As fft2 makes real numbers complex first: what is real has a transform of its own.
+        name, args = "_fft_r2c", (given.one, *rest[:-1], False)
+    operand = args[0].beside if isinstance(args[0], Parts) else args[0]
     made = STANDING_IN[name](operand, *args[1:], **kwargs)
-    return made if name == "_fft_c2r" else Parts(made.select(-1, 0), made.select(-1, 1))
+    return made if name == "_fft_c2r" else of_pairs(made)
 
 
 def _nothing(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

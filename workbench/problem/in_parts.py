@@ -14,7 +14,7 @@ from torch.fx.experimental.symbolic_shapes import PropagateUnbackedSymInts
 from torch.utils._pytree import tree_map
 
 from workbench.errors import ProblemError
-from workbench.problem.complex_parts import HALF_DTYPES, Pairs, Parts
+from workbench.problem.complex_parts import HALF_DTYPES, Pairs, Parts, of_pairs
 from workbench.problem.complex_rules import RULES
 from workbench.problem.lines import line_of_stack
 
@@ -41,7 +41,7 @@ class InParts(PropagateUnbackedSymInts):
         given = super().placeholder(target, args, kwargs)
         if not _is_complex(self._node.meta.get("val")):
             return given
-        return Parts(given.select(-1, 0), given.select(-1, 1))
+        return of_pairs(given)
 
     def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         made = self._node.meta.get("val")
@@ -106,6 +106,8 @@ def _as_traced(made: Any, seen: Any) -> Any:
     if not isinstance(made, Parts) or not _is_complex(seen):
         return made
     dtype = HALF_DTYPES.get(seen.dtype, torch.float16)
+    if made.pairs is not None and made.pairs.dtype == dtype:
+        return made
     re, im = (h.to(dtype) if isinstance(h, Tensor) and h.dtype != dtype else h for h in (made.re, made.im))
     if isinstance(re, Tensor) and isinstance(im, Tensor) and re.shape != im.shape:
         shape = torch.broadcast_shapes(re.shape, im.shape)  # type: ignore[no-untyped-call]

@@ -17,6 +17,7 @@ from workbench.playbook.graph.few_in_order import few_in_order
 from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
+from workbench.playbook.graph.half_spectrum import half_spectrum
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.last_written import last_written
 from workbench.playbook.graph.nested_sums import nested_sums
@@ -45,6 +46,7 @@ RULES: Mapping[str, Rule] = {
     "turned_product": turned_product,
     "shared_heads": shared_heads,
     "activation_in_product": activation_in_product,
+    "half_spectrum": half_spectrum,
     "few_in_order": few_in_order,
     "short_axis": short_axis,
     "constant_places": constant_places,

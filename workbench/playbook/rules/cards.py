@@ -30,6 +30,7 @@ RISKS: Mapping[str, str] = {
     "short_axis": "Each of the few elements is computed by itself, with all that leads to it.",
     "constant_places": "More text where each element is another slice.",
     "few_largest": "A pass over the row, or over its pieces, for each of them.",
+    "half_spectrum": "The mirror image is read from its last element back, and turned along other axes.",
     "few_in_order": "Every element of a row is in a register of its own; each result may compute all of it.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",

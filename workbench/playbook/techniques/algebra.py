@@ -179,6 +179,18 @@ ALGEBRA = (
         "its own and writes what the next kernel reads.",
     ),
     _rewrite(
+        "half_spectrum",
+        "the spectrum of real numbers is its own mirror image",
+        "memory",
+        "time in the library's transform, and bytes of the spectrum that are written and read",
+        "The Fourier transform of N real numbers has N complex ones, but the second half says nothing new: "
+        "X[N - k] is the conjugate of X[k]. fft of a real tensor has the library compute half of it and "
+        "write the other half beside it, for the next step to read. Here only the half is made, and a kernel "
+        "that wants X[k] of the second half reads X[N - k] and turns the sign of its imaginary part. A "
+        "transform along a second axis of such a spectrum, as mixing tokens by Fourier has it, is one of both "
+        "axes at once, of which again half is enough: X[M - j, N - k] is the conjugate of X[j, k].",
+    ),
+    _rewrite(
         "few_in_order",
         "rows of few elements are put in order by a network",
         "memory",

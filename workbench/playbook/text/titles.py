@@ -31,6 +31,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("constant_places", "off"): "Look elements up at computed places",
     ("few_largest", "on"): "Find the few largest one after the other",
     ("few_largest", "off"): "Leave the few largest to the library",
+    ("half_spectrum", "on"): "Transform half of a real tensor's spectrum, and read it twice",
+    ("half_spectrum", "off"): "Transform all of a real tensor's spectrum",
     ("few_in_order", "on"): "Put rows of few elements in order by a network",
     ("few_in_order", "off"): "Leave rows of few elements to the library's sort",
     ("few_terms", "on"): "Write out reductions of few terms",

@@ -187,7 +187,7 @@ ALGEBRA = (
         "X[N - k] is the conjugate of X[k]. fft of a real tensor has the library compute half of it and "
         "write the other half beside it, for the next step to read. Here only the half is made, and a kernel "
         "that wants X[k] of the second half reads X[N - k] and turns the sign of its imaginary part. A "
-        "transform along a second axis of such a spectrum, as mixing tokens by Fourier has it, is one of both "
+        "transform along a second axis of such a spectrum, as FNet has it, is one of both "
         "axes at once, of which again half is enough: X[M - j, N - k] is the conjugate of X[j, k].",
     ),
     _rewrite(

@@ -69,6 +69,26 @@ def test_what_is_computed_goes_into_few_results() -> None:
     assert "library(" in generate(problem_of(call, tensors, varying=False), ()).kernel.source
 
 
+def nearest(t: Tensors) -> Tensor:
+    return torch.cdist(t["rows"] / 2, t["palette"], compute_mode="use_mm_for_euclid_dist").argmin(1)
+
+
+def test_distances_from_a_palette_are_no_product_of_the_librarys() -> None:
+    """Sixteen numbers for each colour, of which one place is wanted."""
+    tensors = {"rows": torch.randn(300, 3), "palette": torch.randn(16, 3)}
+    for threads in ("thread", "four", "warp"):
+        vector = (("threads_per_row", threads), ("row_cache", "registers"))
+        source = generate(problem_of(nearest, tensors, varying=False), vector).kernel.source
+        assert source.count("__global__") == 1 and "library(" not in source
+        check(nearest, source, tensors, "checked")
+
+    def kept(t: Tensors) -> tuple[Tensor, Tensor]:
+        apart = torch.cdist(t["rows"] / 2, t["palette"], compute_mode="use_mm_for_euclid_dist")
+        return apart, apart.argmin(1)
+
+    assert "library(" in generate(problem_of(kept, tensors, varying=False), ()).kernel.source
+
+
 def rotated(t: Tensors) -> Tensor:
     c, s = torch.cos(t["angle"]), torch.sin(t["angle"])
     matrix = torch.stack([torch.stack([c, -s]), torch.stack([s, c])])

@@ -2,14 +2,18 @@
 
 Owns which products those are; few_terms.py has the rule's name. A library makes a launch of its own for each,
 tiles that three terms do not fill, and reads and writes what the kernel beside it has at hand. A term that is
-computed is computed again for each result that it goes into, and so may go into few.
+computed is computed again for each result that it goes into, and so may go into few, or into those that one
+reduction makes one number of.
 """
 
 from __future__ import annotations
 
+import math
+
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
-from workbench.playbook.ir.operations import VIEWS
+from workbench.playbook.ir.operations import VIEWS, is_pointwise
+from workbench.problem.components import REDUCTIONS, reduced_axes
 from workbench.problem.few_axes import MOST
 
 _PRODUCTS = {
@@ -19,6 +23,10 @@ _PRODUCTS = {
     "aten.baddbmm.default": 1,
 }
 """Operands before the two that are multiplied."""
+MOST_IN_TABLE = 512
+"""Elements of a table, as of a palette's colours and the squares of their lengths (a guess)."""
+MOST_REDUCED = 64
+"""Results of one element that one reduction makes one number of (a guess)."""
 _PASSED_ON = frozenset([*VIEWS, "convert_element_type"])
 """What costs next to nothing to do again."""
 _ROUNDED = ("f16", "bf16")
@@ -36,11 +44,17 @@ def few_products(edit: GraphEdit, node: OpNode) -> OpNode | None:
     depth = edit.spec(left).dims[-1]
     if not isinstance(depth, int) or not 2 <= depth <= MOST:
         return None
-    if not _may_be_in(edit, left, columns) or not _may_be_in(edit, right, rows):
-        return None
+    last = len(dims) - 1
+    sides = (left, columns, last), (right, rows, last - 1)
+    reduced = [axis for _, _, axis in sides if _is_reduced(edit, node, axis)]
+    for operand, times, axis in sides:
+        # What a table of few is made of is made once, or is little beside what is reduced.
+        table = bool(reduced) and _is_table(edit.spec(operand).dims)
+        if not _may_be_in(edit, operand, times) and axis not in reduced and not table:
+            return None
     dtype = edit.spec(left).dtype
     computed: DType = "f32" if dtype in _ROUNDED else dtype
-    out, last = OutputSpec(dtype=computed, dims=dims), len(dims) - 1
+    out = OutputSpec(dtype=computed, dims=dims)
 
     def part(ref: Ref, axis: int, at: int, shape: tuple[Dim, ...]) -> Ref:
         one = OutputSpec(dtype=dtype, dims=shape)
@@ -70,6 +84,36 @@ def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
         assert isinstance(operand, Ref)
         ref, made = operand, edit.made(operand)
     return made is None and not ref.item
+
+
+def _is_table(dims: tuple[Dim, ...]) -> bool:
+    return all(isinstance(dim, int) for dim in dims) and math.prod(map(int, dims)) <= MOST_IN_TABLE
+
+
+def _is_reduced(edit: GraphEdit, node: OpNode, axis: int) -> bool:
+    """True where each result is only reduced, along an axis of up to ``MOST_REDUCED``: the thread that goes
+    along it has what all of them are made of, as the distances of a colour from all of a palette."""
+    dims = node.outs[0].dims
+    count = dims[axis]
+    if not isinstance(count, int) or count > MOST_REDUCED:
+        return False
+    pending, seen = [node], set[str]()
+    while pending:
+        users = edit.users(pending.pop())
+        for user in users:
+            if user is None:
+                return False
+            if user.base_name in REDUCTIONS:
+                if reduced_axes(user, len(dims)) != [axis]:
+                    return False
+            elif not is_pointwise(user) or user.outs[0].dims != dims:
+                return False
+            elif user.name not in seen:
+                seen.add(user.name)
+                pending.append(user)
+        if not users:
+            return False
+    return True
 
 
 def _of_numbers(edit: GraphEdit, ref: Ref) -> bool:

@@ -150,3 +150,26 @@ def test_others_stay_with_the_library(call: Call) -> None:
     problem = problem_of(call, {"x": torch.randn(8, 17), "y": torch.randn(8, 4)}, varying=False)
     assert "few_in_order" not in dict(settled(problem, ()))
     assert "aten.sort" in generate(problem, ()).note
+
+
+def around(t: Tensors) -> torch.Tensor:
+    padded = torch.nn.functional.pad(t["x"], (1, 1, 1, 1))
+    height, width = t["x"].shape
+    windows = [padded[dy : dy + height, dx : dx + width] for dy in range(3) for dx in range(3)]
+    return torch.stack(windows).sort(dim=0).values[4]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        around,
+        lambda t: torch.stack([t["x"], t["x"] * 2], -1)[..., 1] + t["x"],
+        lambda t: torch.cat([t["x"][:3], t["x"][3:] * 2])[4],
+        lambda t: torch.cat([t["x"][:1], t["x"][3:4] * 2, t["x"][5:6]])[1:].sum(0),
+    ],
+)
+def test_what_is_joined_to_be_taken_apart_is_not_written(call: Call) -> None:
+    tensors = {"x": torch.randn(7, 9)}
+    found, source = results(call, tensors, ())
+    assert source.count("__global__") == 1
+    torch.testing.assert_close(found[0], call(tensors), rtol=1e-6, atol=1e-6)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.model import OpNode, OutputSpec, Ref
+from workbench.model import Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 
-_CAT, _SELECT, _SLICE = "aten.cat.default", "aten.select.int", "aten.slice.Tensor"
+_CAT, _VIEW = "aten.cat.default", "aten.view.default"
+_SELECT, _SLICE = "aten.select.int", "aten.slice.Tensor"
 
 
 def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """``cat(parts)[place]``; and ``cat(parts)[start:end]`` of parts of one element each."""
+    """``cat(parts)[place]`` and ``stack(parts)[place]``; ``cat(parts)[start:end]`` of single elements."""
     match node:
         case OpNode(op=op, args=(Ref() as joined, int() as axis, int() as place)) if op == _SELECT:
             part = _element(edit, joined, axis % len(edit.spec(joined).dims), place)
@@ -55,11 +56,30 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = 
                     return part
                 found = _element(edit, part, axis, place_at, whole=whole)
                 return found if found is not None or whole else _taken(edit, part, axis, place_at)
+        case OpNode(op=op, args=(Ref() as of, _)) if op == _VIEW:
+            stacked = _stacked(edit, of, axis)
+            if not stacked or made.outs[0].dims != _with_axis(edit, stacked[0], axis, len(stacked)):
+                return None
+            return edit.view(stacked[place_at], _with_axis(edit, stacked[0], axis, 1))
         case OpNode(op=op, args=(Ref() as of, int() as along, int() as start, *_)) if op == _SLICE:
             first = _from_the_front(edit, of, axis, start)
             if along % len(made.outs[0].dims) == axis and _is_in_steps_of_one(made) and first is not None:
                 return _element(edit, of, axis, first + place_at, whole=whole)
     return None
+
+
+def _stacked(edit: GraphEdit, ref: Ref, axis: int) -> list[Ref]:
+    """What is joined along ``axis`` where all parts have one shape, as ``stack`` has them joined."""
+    match edit.made(ref):
+        case OpNode(op=op, args=((*parts,), *along)) as made if op == _CAT and _axis(made, along) == axis:
+            found = [part for part in parts if isinstance(part, Ref)]
+            return found if len({edit.spec(part).dims for part in found}) == 1 else []
+    return []
+
+
+def _with_axis(edit: GraphEdit, ref: Ref, axis: int, size: int) -> tuple[Dim, ...]:
+    dims = edit.spec(ref).dims
+    return (*dims[:axis], size, *dims[axis:])
 
 
 def _taken(edit: GraphEdit, part: Ref, axis: int, place: int) -> Ref:

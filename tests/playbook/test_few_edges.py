@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check
 from workbench.playbook.generate import generate
-from workbench.playbook.graph.few_edges import MOST_A_ROW
+from workbench.playbook.graph.few_edges import MOST_AGAIN, MOST_EDGES
 from workbench.playbook.techniques.traits import traits_of
 
 Tensors = dict[str, Tensor]
@@ -83,10 +83,26 @@ def test_edges_that_are_not_sorted_are_gone_through_as_torch_does(count: int) ->
     )
 
 
-def test_many_for_each_row_are_the_library_s() -> None:
-    for count in (MOST_A_ROW, MOST_A_ROW + 1):
+def test_places_among_many_of_each_row_are_written_and_not_found_again() -> None:
+    """Two sums read them, one along each row and one down all rows."""
+
+    def summed_twice(t: Tensors) -> tuple[torch.Tensor, ...]:
+        places = of_each_row(t)
+        return places.sum(-1), places.sum(0), places
+
+    for count in (MOST_AGAIN, MOST_AGAIN + 1, 300):
+        tensors = tensors_of(of_each_row, count)
+        problem = problem_of(summed_twice, tensors, varying=False)
+        assert "few_edges" in traits_of(problem).rewrites
+        source = generate(problem, ()).kernel.source
+        assert ("place = empty(" in source) == (count > MOST_AGAIN)
+        check(summed_twice, source, tensors, "checked")
+
+
+def test_of_more_edges_than_a_search_is_written_for_they_are_the_library_s() -> None:
+    for count in (MOST_EDGES, MOST_EDGES + 1):
         problem = problem_of(of_each_row, tensors_of(of_each_row, count), varying=False)
-        assert ("few_edges" in traits_of(problem).rewrites) == (count <= MOST_A_ROW)
+        assert ("few_edges" in traits_of(problem).rewrites) == (count <= MOST_EDGES)
 
 
 def test_of_any_number_they_are_the_library_s() -> None:

@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import WRITTEN, GraphEdit, shape_of
 
 MOST_EDGES = 2**12
 """Edges up to which a search of halves is written out: twelve steps, of which the first edges stay in L1."""
-MOST_A_ROW = 64
-"""The same where each row has edges of its own: they are computed as a rule, and of long rows a place is used
-for more than one element. Found again for each, in a sum down 4096 of them, a search took the kernel."""
+MOST_AGAIN = 64
+"""The same where each row has edges of its own, up to which a place is found again for each that reads it. Of
+more edges, places are written: found again for each element, in a sum down 4096, a search took the kernel."""
 _OPS = {"aten.bucketize.Tensor": (1, 0), "aten.searchsorted.Tensor": (0, 1)}
 """Positions of the edges and of what is looked for."""
 _PLACE: DType = "i32"
@@ -29,7 +29,11 @@ def few_edges(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return None
     edges, values, right = found
     search = _Search(edit, edges, values, right, edit.spec(values).dims)
-    wide = edit.converted(search.place(), node.outs[0].dtype)
+    place = search.place()
+    count = edit.spec(edges).dims[-1]
+    if len(edit.spec(edges).dims) > 1 and isinstance(count, int) and count > MOST_AGAIN:
+        place = edit.add(WRITTEN, (place,), edit.spec(place), "place")
+    wide = edit.converted(place, node.outs[0].dtype)
     shaped: tuple[Arg, ...] = (wide, shape_of(search.dims))
     return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
 
@@ -45,8 +49,7 @@ def _asked(edit: GraphEdit, node: OpNode) -> tuple[Ref, Ref, bool] | None:
     rows, dims = edit.spec(edges), edit.spec(values).dims
     count = rows.dims[-1] if rows.dims else 0
     alone = len(rows.dims) == 1
-    most = MOST_EDGES if alone else MOST_A_ROW
-    if not isinstance(count, int) or not 0 < count <= most or rows.dtype != edit.spec(values).dtype:
+    if not isinstance(count, int) or not 0 < count <= MOST_EDGES or rows.dtype != edit.spec(values).dtype:
         return None
     if not alone and rows.dims[:-1] != dims[:-1]:
         return None

@@ -15,6 +15,8 @@ from workbench.playbook.ir.sizes import Sizes
 
 RESULTS = "workbench.results"
 """A node with several results, each of which another node makes."""
+WRITTEN = "workbench.written"
+"""A node that is another one in memory: what is made of it is not computed anew for each that reads it."""
 _FILLED = ("aten.full.default", "aten.full_like.default")
 
 

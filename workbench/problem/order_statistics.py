@@ -6,8 +6,11 @@ whole: a library finds a median of many without sorting them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy
 import torch
 from torch import Tensor
 from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -15,6 +18,10 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from workbench.problem.few_axes import SORTED
 
 aten = torch.ops.aten
+_WHOLE: Mapping[str, Callable[[float], float]] = {
+    "linear": float, "midpoint": float, "lower": math.floor, "higher": math.ceil, "nearest": round
+}  # fmt: skip
+"""The place that is asked for, by the name of an interpolation."""
 
 
 def median(x: Tensor, dim: int, keepdim: bool = False) -> Any:
@@ -51,6 +58,45 @@ def nanmedian(x: Tensor, dim: int, keepdim: bool = False) -> Any:
 def kth_value(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest, counted from one; NaN is the largest."""
     return _taken(aten.sort.default(x, dim), dim, k - 1, keepdim) if _is_few(x, dim) else NotImplemented
+
+
+def quantile(
+    x: Tensor, q: float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Any:
+    """What a share ``q`` of the elements is below, between the two that are next to it; NaN where one is."""
+    if dim is None or x.dim() == 0:
+        return NotImplemented
+    if not isinstance(x.shape[dim], int):
+        return _of_any_size(x, q, dim, keepdim, interpolation)
+    last = x.shape[dim] - 1
+    # Which whole place it is may be a matter of rounding: torch computes it in the elements' own type.
+    is_whole, wide = interpolation not in ("linear", "midpoint"), x.dtype == torch.float64
+    rank = _WHOLE[interpolation](
+        q * last if wide or not is_whole else float(numpy.float32(q) * numpy.float32(last))
+    )
+    below = math.floor(rank)
+    pair = aten.sort.default(x, dim)
+    found = _taken(pair, dim, below, keepdim)[0]
+    if below < rank:
+        above = _taken(pair, dim, below + 1, keepdim)[0]
+        found = torch.lerp(found, above, 0.5 if interpolation == "midpoint" else rank - below)
+    end = _taken(pair, dim, last, keepdim)[0]
+    return torch.where(end.isnan(), end, found)
+
+
+def _of_any_size(x: Tensor, q: float, dim: int, keepdim: bool, interpolation: str) -> Tensor:
+    """The same where the place is computed: such a size enters the arithmetic, and is fixed before long."""
+    last = x.shape[dim] - 1
+    rank = torch.full((), q, dtype=x.dtype, device=x.device) * last
+    rank = {"lower": rank.floor(), "higher": rank.ceil(), "nearest": rank.round()}.get(interpolation, rank)
+    values = aten.sort.default(x, dim)[0]
+    below, above = (
+        values.index_select(dim, one.to(torch.int64).reshape(1)) for one in (rank.floor(), rank.ceil())
+    )
+    weight = torch.full_like(rank, 0.5) if interpolation == "midpoint" else rank - rank.floor()
+    end = values.narrow(dim, last, 1)
+    found = torch.where(end.isnan(), end, torch.lerp(below, above, weight))
+    return found if keepdim else found.squeeze(dim)
 
 
 def _is_few(x: Tensor, dim: int) -> bool:

@@ -1,7 +1,7 @@
 """Medians and the like of few elements as elements of a sort, which a plan puts in order by a network.
 
-Owns how; decompositions.py has the table. Of rows of more elements, or of a size that varies, they stay
-whole: a library finds a median of many without sorting them.
+Owns how; decompositions.py has the table. Of rows of more elements, or of a size that varies, medians stay
+whole, which a library finds without a sort; a quantile is two elements of one, as torch has it.
 """
 
 from __future__ import annotations

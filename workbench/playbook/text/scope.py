@@ -198,6 +198,8 @@ def stem_of(expr: Expr) -> str:
             return f"{_short(body)}_mean"
         case Apply(op="div" | "quotient", args=(Const(value=1.0), _)):
             return "inverse"
+        case Apply(op="larger" | "smaller" as op, args=args) if not any(isinstance(a, Const) for a in args):
+            return "lower" if op == "smaller" else "upper"
         case Apply(op=op):
             return _STEMS.get(op, op if len(op) > 4 else f"{op}_value")
     return "value"

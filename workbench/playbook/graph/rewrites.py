@@ -76,7 +76,15 @@ LOWERED = frozenset(_WHERE_LOWERED)
 REWRITES = (*GRAPH_REWRITES, *_WHERE_LOWERED)
 """All of them."""
 ONLY_FUSED = frozenset(
-    ["affine_in_weights", "scale_in_tail", "bias_in_tail", "constant_places", "few_terms", "few_largest"]
+    [
+        "affine_in_weights",
+        "scale_in_tail",
+        "bias_in_tail",
+        "constant_places",
+        "few_terms",
+        "few_largest",
+        "few_in_order",
+    ]
 )
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
 

@@ -35,6 +35,17 @@ def test_axes_of_few_with_many_beside_are_fixed(
     assert bool(told) == fixed and all(f"{few} along axis 1 of w" in note for note in told)
 
 
+@pytest.mark.parametrize(
+    ("few", "shapes", "fixed"),
+    [(16, "", True), (17, "", False), (5, "[((7, 5),)]", True), (5, "[((7, 6),)]", False)],
+)
+def test_axes_that_are_put_in_order_are_fixed(few: int, shapes: str, fixed: bool) -> None:
+    source = f"def f(x):\n    return x.sort(1).values\ninputs = [torch.randn(9, {few})]\n"
+    problem = opened(source + (f"shapes = {shapes}\n" if shapes else ""))
+    assert (problem.tensors[0].dims[1] == few) == fixed
+    assert isinstance(problem.tensors[0].dims[0], str)
+
+
 def test_what_is_reduced_along_rows_of_few_is_fixed_along_with_an_axis_that_has_many_beside() -> None:
     source = "def f(x, g):\n    return (x * g.softmax(1)[..., None]).sum(1)\n"
     problem = opened(f"{source}inputs = [torch.randn(5, 4, 32), torch.randn(5, 4)]\n")

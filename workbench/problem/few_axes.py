@@ -68,7 +68,8 @@ def _in_order(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) 
         if not isinstance(axis, int) or not shape or node.op.endswith("median.default"):  # of all elements
             continue
         dim = shape[axis % len(shape)]
-        if isinstance(dim, str) and all(1 < size_of(dim, one) <= SORTED for one in sizes):
+        counts = {size_of(dim, one) for one in sizes}
+        if isinstance(dim, str) and len(counts) == 1 and counts <= set(range(2, SORTED + 1)):
             found.add(dim)
     return found
 

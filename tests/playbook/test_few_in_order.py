@@ -172,6 +172,9 @@ def around(t: Tensors) -> torch.Tensor:
         lambda t: torch.stack([t["x"], t["x"] * 2], -1)[..., 1] + t["x"],
         lambda t: torch.cat([t["x"][:3], t["x"][3:] * 2])[4],
         lambda t: torch.cat([t["x"][:1], t["x"][3:4] * 2, t["x"][5:6]])[1:].sum(0),
+        lambda t: torch.cat([t["x"].half(), t["x"]])[3] * 1.001,
+        lambda t: torch.cat([t["x"][:1].half(), t["x"][1:2]])[0],
+        lambda t: torch.cat([t["x"][:1].half(), t["x"][1:2], t["x"][2:3]])[:2] * 1.001,
     ],
 )
 def test_what_is_joined_to_be_taken_apart_is_not_written(call: Call) -> None:

@@ -31,9 +31,8 @@ LEFT = {
 
 def ran(body: str, shape: tuple[int, int, int]) -> tuple[torch.Tensor, torch.Tensor, str]:
     """What the plan makes, what torch makes, and the plan."""
-    text = f"import torch\ndef f(x, g):\n    {body}\ninputs = [torch.randn(4, 6, 8), torch.rand(8)]\n"
-    if "g" not in body.replace("imag", "").replace("rg", ""):
-        text = text.replace("def f(x, g)", "def f(x)").replace(", torch.rand(8)", "")
+    names, more = ("x, g", ", torch.rand(8)") if "* g" in body else ("x", "")
+    text = f"import torch\ndef f({names}):\n    {body}\ninputs = [torch.randn(4, 6, 8){more}]\n"
     problem = opened(text)
     generator = torch.Generator().manual_seed(1)
     tensors = {

@@ -13,7 +13,6 @@ from typing import Any
 import numpy
 import torch
 from torch import Tensor
-from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from workbench.problem.few_axes import SORTED
 
@@ -100,7 +99,7 @@ def _of_any_size(x: Tensor, q: float, dim: int, keepdim: bool, interpolation: st
 
 
 def _is_few(x: Tensor, dim: int) -> bool:
-    return x.dim() > 0 and statically_known_true(x.shape[dim] <= SORTED) and isinstance(x.shape[dim], int)
+    return x.dim() > 0 and isinstance(x.shape[dim], int) and x.shape[dim] <= SORTED
 
 
 def _taken(pair: tuple[Tensor, Tensor], dim: int, place: int, keepdim: bool) -> tuple[Tensor, ...]:

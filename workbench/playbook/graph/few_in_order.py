@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from workbench.model import Arg, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.few_largest import argument
-from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument
 from workbench.playbook.graph.words import Words
 from workbench.problem.components import REDUCTIONS
 from workbench.problem.few_axes import MOST as TERMS

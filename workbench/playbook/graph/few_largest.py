@@ -10,7 +10,7 @@ name.
 from __future__ import annotations
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref, Sym, size_of
-from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument, shape_of
 from workbench.playbook.graph.words import Words
 from workbench.playbook.ir.operations import is_float
 
@@ -39,11 +39,6 @@ def few_largest(edit: GraphEdit, node: OpNode) -> OpNode | None:
     assert isinstance(axis, int)
     values, places = _Search(edit, spec, axis % len(spec.dims), largest).found(node.args[0], count)
     return node.model_copy(update={"op": RESULTS, "args": (values, places), "kwargs": ()})
-
-
-def argument(node: OpNode, named: dict[str, Arg], position: int, name: str, default: Arg) -> Arg:
-    """An argument by its position or by its name."""
-    return node.args[position] if len(node.args) > position else named.get(name, default)
 
 
 class _Search:

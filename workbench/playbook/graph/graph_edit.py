@@ -138,6 +138,11 @@ class GraphEdit:
         return self.add("prims.convert_element_type.default", (ref, dtype), out, "converted")
 
 
+def argument(node: OpNode, named: dict[str, Arg], position: int, name: str, default: Arg) -> Arg:
+    """An argument by its position or by its name."""
+    return node.args[position] if len(node.args) > position else named.get(name, default)
+
+
 def shape_of(dims: tuple[Dim, ...]) -> tuple[Arg, ...]:
     """Sizes as an operation takes them."""
     return tuple(Sym(sym=dim) if isinstance(dim, str) else dim for dim in dims)

@@ -28,12 +28,10 @@ def half_spectrum(edit: GraphEdit, node: OpNode) -> OpNode | None:
     half = edit.add(_REAL, (x, axes, scale, True), OutputSpec(dtype=spec.dtype, dims=dims), "half_spectrum")
     rest: Dim = (length - 1) // 2 if isinstance(length, int) else f"(({length})-1)//2"
     mirror = {axis: _mirror(edit, rest if axis == halved else whole[axis], axis == halved) for axis in axes}
+    one = OutputSpec(dtype=spec.dtype, dims=dims[:-1])
     parts = []
     for part in (0, 1):
-        taken = edit.add(
-            "aten.select.int", (half, -1, part), OutputSpec(dtype=spec.dtype, dims=dims[:-1]), "part"
-        )
-        other = taken
+        other = taken = edit.add("aten.select.int", (half, -1, part), one, "part")
         for axis in axes if rest != 0 else ():
             other = _picked(edit, other, axis, mirror[axis])
         if part == 1:
@@ -57,9 +55,8 @@ def _spectrum(edit: GraphEdit, node: OpNode) -> tuple[Ref, tuple[int, ...], Arg]
             further = tuple(axis for axis in axes if isinstance(axis, int))
             if found is None or found[2] != scale or {*further} & {*found[1]}:
                 return None
-            return (
-                (found[0], (*further, *found[1]), scale) if len(axes) + len(found[1]) <= _MOST_AXES else None
-            )
+            all_axes = (*further, *found[1])
+            return (found[0], all_axes, scale) if len(all_axes) <= _MOST_AXES else None
     return None
 
 
@@ -74,9 +71,9 @@ def _mirror(edit: GraphEdit, count: Dim, is_halved: bool) -> Ref:
     out = OutputSpec(dtype="i32", dims=(count,))
     places = edit.add("aten.arange.start_step", (0, *shape_of((count,))), out, "place")
     back = edit.add("aten.sub.Tensor", (*shape_of((count,)), places), out, "mirror")
-    return (
-        back if is_halved else edit.add("aten.remainder.Scalar", (back, *shape_of((count,))), out, "mirror")
-    )
+    if is_halved:
+        return back
+    return edit.add("aten.remainder.Scalar", (back, *shape_of((count,))), out, "mirror")
 
 
 def _picked(edit: GraphEdit, x: Ref, axis: int, places: Ref) -> Ref:

@@ -1,7 +1,8 @@
 """An element of a concatenation at a known place is an element of one of its parts.
 
-Owns the rule. What is put beside one another only to be taken apart again, as the results of a sort whose
-middle is a median, is neither written nor chosen at run time, and what nobody takes is not computed.
+Owns the rule, which nothing speaks against: it is no technique. What is put beside one another only to be
+taken apart again, as the results of a sort whose middle is a median, is neither written nor chosen at run
+time, and what nobody takes is not computed.
 """
 
 from __future__ import annotations
@@ -45,22 +46,24 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = 
         case OpNode(op=op, args=((*parts,), *along)) if op == _CAT and _axis(made, along) == axis:
             for part in parts:
                 assert isinstance(part, Ref)
-                dims = edit.spec(part).dims
-                count = dims[axis]
+                count, dtype = edit.spec(part).dims[axis], made.outs[0].dtype
                 if not isinstance(count, int):
                     return None
                 if place_at >= count:
                     place_at -= count
                     continue
-                if count == 1:
-                    return part
-                found = _element(edit, part, axis, place_at, whole=whole)
-                return found if found is not None or whole else _taken(edit, part, axis, place_at)
+                found = part if count == 1 else _element(edit, part, axis, place_at, whole=whole)
+                if found is None and not whole:
+                    found = _taken(edit, part, axis, place_at)
+                return (
+                    None if found is None else edit.converted(found, dtype)
+                )  # parts may be of several types
         case OpNode(op=op, args=(Ref() as of, _)) if op == _VIEW:
             stacked = _stacked(edit, of, axis)
             if not stacked or made.outs[0].dims != _with_axis(edit, stacked[0], axis, len(stacked)):
                 return None
-            return edit.view(stacked[place_at], _with_axis(edit, stacked[0], axis, 1))
+            one = edit.view(stacked[place_at], _with_axis(edit, stacked[0], axis, 1))
+            return edit.converted(one, made.outs[0].dtype)
         case OpNode(op=op, args=(Ref() as of, int() as along, int() as start, *_)) if op == _SLICE:
             first = _from_the_front(edit, of, axis, start)
             if along % len(made.outs[0].dims) == axis and _is_in_steps_of_one(made) and first is not None:

@@ -14,8 +14,8 @@ from workbench.playbook.estimates.estimate import Estimate
 from workbench.playbook.files.shape_classes import class_at, classes_of
 from workbench.playbook.generate import generate
 from workbench.playbook.rules import by_shape
-from workbench.playbook.rules.by_shape import Found, from_found, from_prediction, vector_by_case
-from workbench.playbook.rules.moves import parse_vector
+from workbench.playbook.rules.by_shape import Found, from_found, from_prediction, of_case, vector_by_case
+from workbench.playbook.rules.moves import parse_vector, seed_vectors
 from workbench.playbook.techniques.table import settled
 
 SHAPES = ((4096, 32768), (16, 16384), (4096, 1024), (1, 2**20))
@@ -249,3 +249,19 @@ def test_a_seed_is_joined_where_the_model_promises_enough(
 def vector_at(problem: Problem, vector: Vector, sizes: Mapping[str, int]) -> dict[str, str]:
     classes = classes_of(problem, vector)
     return dict(class_at(classes, problem, sizes).vector if classes else vector)
+
+
+def test_short_rows_beside_long_ones_are_scanned_as_if_they_were_alone() -> None:
+    """What declared shapes allow together is a block a row: the long one has no lanes."""
+    long, short = {"s0": 16, "s1": 2**18}, {"s0": 2**16, "s1": 256}
+    x = torch.empty(16, 2**18, device="meta")
+    problem = problem_of(lambda t: t["x"].cumsum(1), {"x": x}, "cumsum", cases=(short,))
+    wide = H100.model_copy(update={"dram_bytes_per_s": 4.1e12})  # memory that no longer hides the barriers
+    cards = [card for card in seed_vectors(problem, wide, count=6) if card.technique == "by_shape"]
+    assert len(cards) == 1
+    assert vector_at(problem, cards[0].vector, long)["look_back"] == "on"
+    assert vector_at(problem, cards[0].vector, short)["scan_lanes"] == "fit"
+    only_long = seed_vectors(of_case(problem, "16x262144"), wide, count=6)
+    assert not [card for card in only_long if card.technique == "by_shape"]
+    others = [card.predicted_factor for card in seed_vectors(problem, wide, count=6) if card != cards[0]]
+    assert cards[0].predicted_factor > max(others), "of the same naive chain"

@@ -26,6 +26,13 @@ def channels_last(t: dict[str, Tensor]) -> Tensor:
     return (t["x"].permute(0, 2, 3, 1) + t["b"]).contiguous()
 
 
+def nibbles(t: dict[str, Tensor]) -> Tensor:
+    """Two numbers of a byte side by side, with a scale that eight bytes share, and then turned round."""
+    pairs = torch.stack((t["x"] & 15, t["x"] >> 4), -1).flatten(-2).unflatten(-1, (-1, 16))
+    return (pairs.float() * t["s"].unsqueeze(-1)).flatten(-2).transpose(-1, -2).contiguous()
+
+
+BYTES = torch.randint(0, 256, (2, 35, 48), dtype=torch.uint8)
 CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "plain": (lambda t: t["x"].t() + t["y"], of(x=(37, 50), y=(50, 37))()),
     "whole tiles": (lambda t: (t["x"].t() + 1).contiguous(), of(x=(64, 64))()),
@@ -39,6 +46,7 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
     "bytes": (lambda t: torch.where(t["m"].t(), t["y"], 0.0), of(m=torch.rand(37, 50) > 0.5, y=(50, 37))()),
     "double": (lambda t: t["x"].t() + t["y"], of(x=((20, 21), torch.float64), y=((21, 20), torch.float64))()),
     "flipped": (lambda t: t["x"].t().flip(1) + t["y"], of(x=(37, 50), y=(50, 37))()),
+    "nibbles": (nibbles, of(x=BYTES, s=(2, 35, 6))()),
     "four axes": (lambda t: (t["x"].permute(3, 1, 2, 0) + 1).contiguous(), of(x=(17, 2, 3, 19))()),
 }
 VECTORS: tuple[Vector, ...] = (
@@ -58,6 +66,13 @@ def test_right_at_odd_sizes_and_read_along_its_neighbours(name: str) -> None:
         execution = check(call, source, tensors, "checked")
         for site in execution.report.counts.sites:
             assert site.transactions <= 2 * site.ideal_transactions + 2 * site.requests, site
+
+
+def test_what_both_branches_read_is_turned_round_and_so_is_a_scale_that_neighbours_share() -> None:
+    call, tensors = CALLS["nibbles"]
+    source = generate(problem_of(call, tensors, "turned"), VECTORS[1]).kernel.source
+    assert "x_tile[line + k][lane]" in source and "s_tile[line + k][lane]" in source
+    assert "row / " in source, "the scale of a row is that of eight"
 
 
 def test_the_tile_is_among_the_first_seeds_and_on_the_card() -> None:

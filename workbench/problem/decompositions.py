@@ -107,7 +107,6 @@ def _own() -> dict[Any, Callable[..., Any]]:
         aten.median.dim: order_statistics.median,
         aten.nanmedian.dim: order_statistics.nanmedian,
         aten.kthvalue.default: order_statistics.kth_value,
-        aten.quantile.scalar: order_statistics.quantile,
         aten.multi_margin_loss.default: _multi_margin_loss,
         aten.multilabel_margin_loss_forward.default: _multilabel_margin_loss,
         aten.scatter_reduce.two: _scatter_reduce,

@@ -83,6 +83,17 @@ def quantile(
     return torch.where(end.isnan(), end, found)
 
 
+def quantile_of(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, **named: Any) -> Any:
+    """In place of ``torch.quantile``, for an export: torch 2.11 asks there whether ``q`` is a share.
+
+    What is no share, or several, is torch's.
+    """
+    found = NotImplemented
+    if isinstance(q, float) and 0 <= q <= 1 and named.keys() <= {"interpolation"}:
+        found = quantile(x, q, dim, keepdim, **named)
+    return torch.quantile(x, q, dim, keepdim, **named) if found is NotImplemented else found
+
+
 def _of_any_size(x: Tensor, q: float, dim: int, keepdim: bool, interpolation: str) -> Tensor:
     """The same where the place is computed: such a size enters the arithmetic, and is fixed before long."""
     last = x.shape[dim] - 1

@@ -17,6 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from workbench.problem.order_statistics import quantile_of
+
 
 def _gaussian_nll_loss(
     input: Tensor,
@@ -163,6 +165,7 @@ UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     torch.gradient: _gradient,
     torch.kron: _kron,
     **dict.fromkeys((torch.take_along_dim, torch.Tensor.take_along_dim), _along),
+    **dict.fromkeys((torch.quantile, torch.Tensor.quantile), quantile_of),
     **dict.fromkeys((torch.bincount, torch.Tensor.bincount), _bincount),
     **dict.fromkeys((torch.cov, torch.Tensor.cov), _cov),
     **{loss: _labelled(loss) for loss in (F.cross_entropy, F.nll_loss)},

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from workbench.playbook.ir.expr import Expr, Pool, loads_below
+from workbench.model import DTYPE_BYTES
+from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.views import Axis, NotAView, View, distinct, permuted, split
 
 
 def columns_along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> Expr:
-    """``body`` over (rows, columns) with the columns as the largest tensor that is read has them."""
-    found = largest_read(body, rows, columns)
-    axes = () if found is None else found[1].axes
+    """``body`` over (rows, columns) with the columns as most of what is read has them, in bytes."""
+    axes = _most_read(body, rows, columns)
     order, sizes = _order(axes), [axis.size for axis in axes]
     if order is None:
         return body
@@ -30,6 +30,25 @@ def columns_along_memory(pool: Pool, body: Expr, rows: Size, columns: Size) -> E
         return pool.through(body, turned)
     except NotAView:
         return body
+
+
+def _most_read(body: Expr, rows: Size, columns: Size) -> tuple[Axis, ...]:
+    """Columns of the tensors that most bytes are read of: two of an image beside its tokens have their say.
+
+    Tensors have the same where their axes are as long and come in the same order. Of as many bytes it is the
+    first that is met.
+    """
+    read: dict[tuple[tuple[Size, ...], tuple[int, ...]], int] = {}
+    found: dict[tuple[tuple[Size, ...], tuple[int, ...]], tuple[Axis, ...]] = {}
+    for load in loads_below([body]):
+        parts = _parts_of(load, rows, columns)
+        if parts is None:
+            continue
+        axes = parts[1].axes
+        alike = (tuple(axis.size for axis in axes), tuple(_order(axes) or range(len(axes))))
+        read[alike] = read.get(alike, 0) + distinct(load.view).probes[0] * DTYPE_BYTES[load.dtype]
+        found.setdefault(alike, axes)
+    return found[max(read, key=read.__getitem__)] if read else ()
 
 
 def rows_along_memory(
@@ -75,15 +94,21 @@ def largest_read(body: Expr, rows: Size, columns: Size) -> tuple[View, View] | N
     """What the largest plain load finds from row to row and from column to column; None without one."""
     largest: tuple[int, tuple[View, View] | None] = (0, None)
     for load in loads_below([body]):
-        if load.lookups or load.view.size != rows * columns:
-            continue
-        try:
-            row, along = split(load.view, rows, columns)
-        except NotAView:
-            continue
-        elements = distinct(load.view)
-        largest = max(largest, (elements.probes[0], (row, along)), key=lambda found: found[0])
+        parts = _parts_of(load, rows, columns)
+        if parts is not None:
+            elements = distinct(load.view)
+            largest = max(largest, (elements.probes[0], parts), key=lambda found: found[0])
     return largest[1]
+
+
+def _parts_of(load: Load, rows: Size, columns: Size) -> tuple[View, View] | None:
+    """What a plain load of every element finds from row to row and from column to column."""
+    if load.lookups or load.view.size != rows * columns:
+        return None
+    try:
+        return split(load.view, rows, columns)
+    except NotAView:
+        return None
 
 
 def _apart(axis: Axis) -> float:

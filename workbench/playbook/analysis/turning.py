@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, DType
-from workbench.playbook.ir.expr import Load, unguarded
+from workbench.playbook.ir.expr import Load, whichever_is_chosen
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import ZERO, Size
-from workbench.playbook.ir.views import NotAView, View, merged, runs
+from workbench.playbook.ir.views import NotAView, View, distinct, merged, runs
 from workbench.playbook.text.indexing import is_unit
 
 LEAST_TILED = 16
@@ -41,15 +41,19 @@ class Turn:
         """Indices along the result's neighbours."""
         return self.axes[-1]
 
-    def strides(self, view: View) -> tuple[Size, ...] | None:
-        """What one step of each axis moves in a view; None where the view cuts the line otherwise."""
+    def parts(self, view: View) -> tuple[View, ...] | None:
+        """How a view goes along each axis; None where it cuts the line otherwise."""
         try:
-            found = [merged(View(run)).axes for run in runs(view, self.axes)]
+            return tuple(merged(View(run)) for run in runs(view, self.axes))
         except NotAView:
             return None
-        if any(len(run) > 1 for run in found):
+
+    def strides(self, view: View) -> tuple[Size, ...] | None:
+        """What one step of each axis moves in a view; None where it is not the same for all steps."""
+        parts = self.parts(view)
+        if parts is None or any(len(part.axes) > 1 for part in parts):
             return None
-        return tuple(run[0].stride if run else ZERO for run in found)
+        return tuple(part.axes[0].stride if part.axes else ZERO for part in parts)
 
 
 def turn_of(kernel: Kernel) -> Turn | None:
@@ -58,7 +62,7 @@ def turn_of(kernel: Kernel) -> Turn | None:
         return None
     loads = plain_loads(kernel)
     crossing = [load for load in loads if _crosses(load.view)]
-    for first in sorted(crossing, key=lambda load: -len(load.view.axes)):
+    for first in sorted(crossing, key=lambda one: (-len(one.view.axes), -distinct(one.view).probes[0])):
         axes = merged(first.view).axes
         across = max(i for i, axis in enumerate(axes[:-1]) if axis.stride.is_one)
         turn = Turn(tuple(axis.size for axis in axes), across, ())
@@ -69,13 +73,9 @@ def turn_of(kernel: Kernel) -> Turn | None:
 
 def plain_loads(kernel: Kernel) -> list[Load]:
     """What every element needs, whichever way a choice goes."""
-    found = {
-        leaf.serial: leaf
-        for store in kernel.stores
-        for leaf in unguarded(store.value)
-        if isinstance(leaf, Load) and not leaf.lookups
-    }
-    return [found[serial] for serial in sorted(found)]
+    found = whichever_is_chosen(*(store.value for store in kernel.stores))
+    loads = [found[serial] for serial in sorted(found)]
+    return [leaf for leaf in loads if isinstance(leaf, Load) and not leaf.lookups]
 
 
 def _crosses(view: View) -> bool:
@@ -86,8 +86,12 @@ def _crosses(view: View) -> bool:
 
 
 def _is_turned(turn: Turn, load: Load) -> bool:
-    strides = turn.strides(load.view)
-    return strides is not None and strides[turn.across].is_one and not strides[-1].is_zero
+    """Neighbours across are neighbours in memory, or the same element: a scale that sixteen of them share."""
+    parts = turn.parts(load.view)
+    if parts is None or len(parts[-1].axes) != 1 or parts[-1].axes[0].stride.is_zero:
+        return False
+    steps = [axis.stride for axis in parts[turn.across].axes if not axis.stride.is_zero]
+    return bool(steps) and steps[-1].is_one and not parts[-1].axes[0].stride.is_one
 
 
 def pitch(tile: int, dtype: DType) -> int:

@@ -306,6 +306,22 @@ def unguarded(*roots: Expr, known: Container[int] = ()) -> Iterator[Expr]:
             stack.extend(always_below(expr))
 
 
+def whichever_is_chosen(*roots: Expr) -> dict[int, Expr]:
+    """By serial what ``unguarded`` has, and what both branches of a ``select`` do: nibbles of one byte."""
+    return {serial: part for root in roots for serial, part in _chosen(root).items()}
+
+
+@lru_cache(maxsize=4096)
+def _chosen(root: Expr) -> dict[int, Expr]:
+    """The same of one root; branches share what is below them, and a chain of choices would be 2^n ways."""
+    found = {expr.serial: expr for expr in unguarded(root)}
+    for expr in tuple(found.values()):
+        if isinstance(expr, Apply) and expr.op == "select":
+            one, other = (_chosen(branch) for branch in expr.args[1:])
+            found.update({serial: part for serial, part in one.items() if serial in other})
+    return found
+
+
 def behind_conditions(roots: Sequence[Expr], known: Container[int]) -> list[Load]:
     """Loads that only C++ would skip: in any operand but the first of an ``and`` or ``or``, not looked up.
 

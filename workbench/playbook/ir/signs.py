@@ -25,4 +25,8 @@ def counts_from_the_front(pool: Pool, index: Expr, size: Size) -> bool:
             return all(counts_from_the_front(pool, arg, size) for arg in args)
         case Apply(op="cast", dtype="i64", args=(Expr(dtype="i32") as operand,)):
             return counts_from_the_front(pool, operand, size)
+        case Apply(op="cast", dtype="i32" | "i64", args=(Expr(dtype="u8" | "bool"),)):
+            return True
+        case Apply(op="shift_right", args=(shifted, _)):
+            return counts_from_the_front(pool, shifted, size)
     return False

@@ -296,12 +296,24 @@ class Lowering:
 
     def body(self, expr: Expr, rows: Size, columns: Size) -> Expr:
         """The body of a reduction over (rows, columns), with what cannot be computed there written first."""
-        space = matrix(rows, columns)
+        space, asked = matrix(rows, columns), expr
         while True:
             stuck = self._first_reduction(expr, partial(_misfit, space, columns))
             if stuck is None:
-                return expr
-            expr = self.lifted(expr, stuck)
+                break
+            written = self._holder(expr, rows * columns, expr.dtype)
+            there = None if written is None else self.pool.load(written, expr.dtype, identity(rows * columns))
+            expr = there or self.lifted(expr, stuck)
+        if expr is not asked and isinstance(expr, Load) and expr.view.is_linear and not expr.lookups:
+            self._written.setdefault((asked.serial, (rows * columns,), expr.dtype), expr.buffer)
+        return expr
+
+    def _holder(self, expr: Expr, elements: Size, dtype: DType) -> str | None:
+        """The buffer that has these elements in this order and type, whatever its shape, if any has."""
+        for (serial, shape, of), name in self._written.items():
+            if (serial, of) == (expr.serial, dtype) and product(shape) == elements:
+                return name
+        return None
 
     def without_reductions(self, expr: Expr) -> Expr:
         """``expr`` with all that is reduced in it written first."""
@@ -566,6 +578,8 @@ class Lowering:
             if whole and expr.view.size == product(buffer.shape):
                 as_it_is = buffer.shape == shape and strides is None  # a square one may be turned
                 return Output(expr.buffer, None if as_it_is else shape, strides)
+        if strides is None and (holder := self._holder(expr, product(shape), value.dtype)) is not None:
+            return Output(holder, None if self.buffers[holder].shape == shape else shape)
         name = self.write(value, "out" if ref.item is None else f"out_{ref.item}")
         return Output(name, shape if strides else None, strides)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from workbench.model import Arg, OpNode
+from workbench.model import DTYPE_BYTES, Arg, OpNode
 from workbench.model.aten_names import CHOOSES, COMPARED
 from workbench.playbook.ir.expr import Expr, Reduction, leaves, loads_below
 from workbench.playbook.ir.operations import VIEWS
@@ -19,7 +19,9 @@ from workbench.playbook.ir.operations import VIEWS
 _LEAST_WAYS, _LEAST_READ = 3, 9
 _MOST_READ = 64
 """Elements that a place reads where the next step is made of all that this one is made of. Writing a value
-costs what a few reads of neighbours do: two sweeps of five points, 13 elements, are one kernel."""
+costs what a few reads of neighbours do: two sweeps of five points, 13 elements, are one kernel. That is of
+elements of four bytes; a lattice of spins, of one byte each, is written for a quarter of it."""
+_BYTES = 4
 _SLICE = "aten.slice.Tensor"
 _AS_IT_LIES = frozenset(["aten.clone.default", "aten.alias.default", "aten.constant_pad_nd.default"])
 
@@ -37,7 +39,8 @@ def is_read_around(
     if any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
         return False
     ways = len(_ways(name, users, count))
-    return ways >= _LEAST_WAYS and read * ways >= _MOST_READ
+    written = min(DTYPE_BYTES[expr.dtype], _BYTES) / _BYTES
+    return ways >= _LEAST_WAYS and read * ways >= _MOST_READ * written
 
 
 def _is_measured_by_itself(name: str, users: Callable[[str], Sequence[OpNode]]) -> bool:

@@ -33,8 +33,9 @@ from workbench.search.shapes import NOISE, Shares, gain_of, shares, source_of, t
 
 _MODEL_NOISE = 0.05
 """Predicted times this close are no reason for another kernel."""
-LEAST_PREDICTED = 1.05
-"""Gain that the model must promise before a seed is made of several kernels."""
+LEAST_PREDICTED, LEAST_AT_ONE = 1.05, 1.15
+"""Gains, of all shapes together or at one of them, of which the model must promise one before a seed is made
+of several kernels."""
 
 _PLAIN = {name: technique.plain for name, technique in TECHNIQUES.items()}
 _Sized = tuple[Mapping[str, int], int]
@@ -180,27 +181,34 @@ def _fix(problem: Problem, vector: Vector) -> str:
 # ------------------------------------------------------------------------------ by prediction
 
 
-def from_prediction(problem: Problem, vectors: Sequence[Vector], target: Target) -> Hypothesis | None:
-    """A card that takes at each declared shape what the model calls fastest; its factor is over the first.
+def from_prediction(
+    problem: Problem, vectors: Sequence[Vector], target: Target, alone: Mapping[str, Vector] | None = None
+) -> Hypothesis | None:
+    """A card that takes at each declared shape what the model calls fastest; its factor is over the best one.
 
-    None where the gain over the best one is below ``LEAST_PREDICTED``.
+    ``alone`` has for some cases a vector that only a kernel of their own can take, as lanes for short rows
+    beside long ones. None where the gain over the best one is below ``LEAST_PREDICTED``, and below
+    ``LEAST_AT_ONE`` at every shape.
     """
     if len(problem.cases) < 2:
         return None
-    times = [
+    whole = [
         {case.label: estimate(problem, vector, target, case.size_map).us for case in problem.cases}
         for vector in vectors
     ]
+    apart = [_only_at(problem, label, vector, target) for label, vector in (alone or {}).items()]
+    able, times = [*vectors, *(alone or {}).values()], [*whole, *apart]
     found = shares(times, noise=_MODEL_NOISE, most=MOST_CLASSES)
     if found is None or len(found.kernels) < 2:
         return None
-    wanted = {case: vectors[place] for case, place in found.by_case}
+    wanted = {case: able[place] for case, place in found.by_case}
     vector = vector_by_case(problem, wanted, target)
     if vector is None or not classes_of(problem, vector):
         return None
-    least = min(_mean(list(one.values())) for one in times)
-    gain = least / _mean([estimate(problem, vector, target, case.size_map).us for case in problem.cases])
-    if gain < LEAST_PREDICTED:
+    best = min(whole, key=lambda one: _mean(list(one.values())))
+    joint = {case.label: estimate(problem, vector, target, case.size_map).us for case in problem.cases}
+    gain = _mean(list(best.values())) / _mean(list(joint.values()))
+    if gain < LEAST_PREDICTED and all(best[label] < LEAST_AT_ONE * us for label, us in joint.items()):
         return None
     return Hypothesis(
         title="Each shape takes the kernel that is predicted to be fastest there",
@@ -211,10 +219,23 @@ def from_prediction(problem: Problem, vectors: Sequence[Vector], target: Target)
         ),
         fix=_fix(problem, vector),
         technique=BY_SHAPE,
-        predicted_factor=_mean(list(times[0].values())) * gain / least,
+        predicted_factor=gain,
         risk=RISKS[BY_SHAPE],
         vector=vector,
     )
+
+
+def _only_at(problem: Problem, label: str, vector: Vector, target: Target) -> dict[str, float]:
+    """What a kernel for one declared case alone takes there; at all others it is none."""
+    part = of_case(problem, label)
+    (case,) = part.cases
+    times = {other.label: math.inf for other in problem.cases}
+    return {**times, label: estimate(part, vector, target, case.size_map).us}
+
+
+def of_case(problem: Problem, label: str) -> Problem:
+    """The problem at one of its declared cases."""
+    return problem.model_copy(update={"cases": tuple(one for one in problem.cases if one.label == label)})
 
 
 def _mean(values: Sequence[float]) -> float:

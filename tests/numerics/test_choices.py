@@ -10,6 +10,7 @@ from torch import Tensor
 
 from workbench.model import Graph, OpNode, OutputSpec, Ref
 from workbench.numerics import choices, movement, reductions
+from workbench.numerics.choices import exact_index
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, exact
 
@@ -136,3 +137,43 @@ def test_scores_that_are_all_nan_leave_open_which_of_them_is_chosen() -> None:
     for rows, is_open in ((slice(0, 1), True), (slice(1, 2), False)):
         _, places = choices.selected(torch.ops.aten.topk.default, exact(scores[rows], "f32"), [2], {}, "f32")
         assert choices.is_left_open(places) == is_open
+
+
+def ranks_of_sorted_choices(scores: Tensor) -> tuple[Tracked, bool]:
+    """Where each of the two experts of a token comes among all of them in order; whether it is only tried."""
+    pair = (OutputSpec(dtype="f32", dims=()), OutputSpec(dtype="i64", dims=()))
+    count = 2 * scores.shape[0]
+    nodes = (
+        OpNode(name="found", op="aten.topk.default", args=(ops.ref("x"), 2), outs=pair),
+        ops.node("flat", "aten.view.default", Ref(ref="found", item=1), (count,)),
+        OpNode(name="order", op="aten.sort.default", args=(ops.ref("flat"),), outs=(pair[1], pair[1])),
+        ops.node("none", "aten.full.default", (count,), 0),
+        ops.node("ranks", "aten.arange.start_step", 0, count),
+        ops.node(
+            "put", "aten.index_put.default", ops.ref("none"), (Ref(ref="order", item=1),), ops.ref("ranks")
+        ),
+    )
+    run = Running(sizes={})
+    (found,) = run.outputs(Graph(nodes=nodes, outputs=(ops.ref("put"),)), {"x": scores})
+    return found, bool(run.unknown)
+
+
+def test_what_is_put_to_the_places_of_equals_is_in_doubt_and_of_others_is_not() -> None:
+    """As tokens are sorted by experts: among equal scores torch leaves open which expert it is."""
+    sure, probed = ranks_of_sorted_choices(torch.tensor([[3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [9.0, 8.0, 0.0]]))
+    assert not probed and not bool(sure.error.any()), "experts that are chosen twice stay in order"
+    open_, probed = ranks_of_sorted_choices(torch.tensor([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [9.0, 8.0, 0.0]]))
+    assert not probed and bool((open_.error >= 1).all())
+
+
+def test_what_is_added_at_a_place_in_doubt_may_be_added_anywhere_along_its_row() -> None:
+    unsure = torch.tensor([[True, False], [False, False]])
+    places = replace(
+        exact_index(torch.tensor([[0, 1], [2, 2]])), shared=torch.where(unsure, 3.0, 0.0).to(torch.float64)
+    )
+    made = exact(torch.tensor([[1.0, 1.0, 0.0], [0.0, 0.0, 2.0]]), "f32")
+    before, ones = torch.zeros(2, 3), torch.ones(2, 2)
+    added = choices.put_anywhere(made, before, ones, places, 1, adds=True)
+    assert added.error.tolist() == [[4.0] * 3, [0.0] * 3]
+    kept = choices.put_anywhere(made, before, 2 * ones, places, 1, adds=False)
+    assert kept.error.tolist() == [[1.0, 1.0, 2.0], [0.0] * 3]

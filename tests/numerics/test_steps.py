@@ -286,3 +286,13 @@ def test_a_product_with_any_whole_number_is_unsure_unless_it_is_zero() -> None:
     made = reductions.product(pairs, 1, False, "i64")
     assert made.error.tolist() == [torch.inf, 0.0, 0.0]
     assert made.value[2] == 8
+
+
+def test_what_differs_may_be_equal_within_its_error() -> None:
+    """Neither end of an interval shows it: of 1 give or take 2, both 3 and -1 are no zero."""
+    count = replace(
+        exact(torch.tensor([1.0, 1.0, 0.0]), "f32"), shared=torch.tensor([2.0, 0.5, 0.0]).double()
+    )
+    for name, op in (("eq", torch.ops.aten.eq.Scalar), ("ne", torch.ops.aten.ne.Scalar)):
+        found = pointwise(name, op, [count, 0], {}, "bool")
+        assert (found.error > 0).tolist() == [True, False, False]

@@ -51,21 +51,19 @@ def selected(
     worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
     tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
     zero = torch.zeros_like(worst)
-    return (
-        Tracked(values, zero, worst, dtype),
-        Tracked(
-            indices, zero, _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs)), "i64", tie=tie
-        ),
-    )
+    sorts = str(op).startswith("aten.sort.")
+    unsure = _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs), equals=not sorts)
+    return Tracked(values, zero, worst, dtype), Tracked(indices, zero, unsure, "i64", tie=tie)
 
 
-def _ambiguous_places(x: Tracked, dim: int, indices: Tensor, in_order: bool) -> Tensor:
+def _ambiguous_places(x: Tracked, dim: int, indices: Tensor, in_order: bool, equals: bool) -> Tensor:
     """The same for any number of picked elements: in order, one may change places with its neighbours; in no
-    order, with what was not picked."""
+    order, with what was not picked. Without ``equals``, those that are equal for sure keep their order, as
+    they do in a sort on every device of torch's."""
     size = x.value.shape[dim]
     if size < 2:
         return nothing(indices)
-    order, group = _as_good(x.value, x.error, dim)
+    order, group = _as_good(x.value, x.error, dim, equals)
     kept = indices if indices.dim() == x.value.dim() else indices.unsqueeze(dim)
     apart = torch.ones_like(order)
     if not in_order:
@@ -125,6 +123,28 @@ def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Track
         )
         off = torch.where(alone, off, torch.maximum(off, deviation(values, earlier)))
     off = torch.zeros_like(off).scatter(dim, order, off.nan_to_num(torch.inf, torch.inf))
+    return replace(made, shared=made.shared + off)
+
+
+def put_anywhere(
+    made: Tracked, before: Tensor, put: Tensor, places: Tracked, dim: int | None, adds: bool
+) -> Tracked:
+    """What was put, or added, at places that are in doubt: any that was put, or what was there before.
+
+    Along ``dim``, the axis of a scatter, where a place there is in doubt; everywhere without one.
+    """
+    unsure = places.error > 0
+    others = [[size for at, size in enumerate(one.shape) if at != dim] for one in (made.value, unsure)]
+    by_row = dim is not None and others[0] == others[1]
+    unsure = unsure.any(dim, keepdim=True) if dim is not None and by_row else unsure.any()
+    put = put.to(torch.float64)
+    if adds:
+        off = put.abs().sum().expand(made.value.shape)
+    else:
+        ends = [one.to(torch.float64) for one in (before, put) if one.numel()]
+        least, most = min(one.min() for one in ends), max(one.max() for one in ends)
+        off = torch.maximum(deviation(made.value, least), deviation(made.value, most))
+    off = torch.where(unsure, off.nan_to_num(torch.inf, torch.inf), 0.0)
     return replace(made, shared=made.shared + off)
 
 

@@ -22,7 +22,7 @@ from workbench.numerics.beyond import beyond_ends, held, is_held, of_constants
 from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.proportional import factors, passed_on
 from workbench.numerics.spans import span_of, without_poles
-from workbench.numerics.steps import STEPS, nearest_edge, sides_of, within
+from workbench.numerics.steps import STEPS, may_be_equal, nearest_edge, sides_of, within
 from workbench.numerics.tracked import (
     ANYWHERE,
     LARGEST,
@@ -149,7 +149,8 @@ def pointwise(
     given = all(map(is_held, (*args, *kwargs.values())))
     off = None if given or dtype == "f64" or not widen else run({}, narrow=True)
     # The corners show what two errors make together.
-    for also in (*beyond_ends(name, args, [] if stepped else inexact), *of_constants(value, off)):
+    beyond = (*beyond_ends(name, args, [] if stepped else inexact), *may_be_equal(name, args))
+    for also in (*beyond, *of_constants(value, off)):
         shared, below, above = shared + also, below + also, above + also
     picks = name in _PICKS
     own: Tensor | None = None

@@ -298,7 +298,7 @@ def _scattered(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], d
     data, place = (2, 1) if "index_put" in name else (3, 2)
     places = [one for one in _operands(args[place]) if isinstance(one, Tracked)]
     sure = all(one.is_exact for one in places)
-    if "reduce" in str(op) or kwargs or not (sure or _chosen_from(name, args)):
+    if "reduce" in str(op) or kwargs or not (sure or len(places) == len(_operands(args[place])) == 1):
         run.unknown.append(str(op))
         return _probed(op, args, kwargs, (dtype,))
     adds = name == "scatter_add" or ("index_put" in name and len(args) > 3 and bool(args[3]))
@@ -307,7 +307,13 @@ def _scattered(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], d
     if apart is not None:
         run.left_open = True
         made = replace(made, shared=torch.maximum(made.shared, apart))
-    return made if sure else choices.exchanged(made, args[0].value, args[place], int(args[1]))
+    if sure:
+        return made
+    if _chosen_from(name, args):
+        return choices.exchanged(made, args[0].value, args[place], int(args[1]))
+    put = args[data].value if isinstance(args[data], Tracked) else made.value.new_full((), args[data])
+    along = None if "index_put" in name else int(args[1]) % max(1, made.value.dim())
+    return choices.put_anywhere(made, args[0].value, put, places[0], along, adds)
 
 
 def _chosen_from(name: str, args: list[Any]) -> bool:

@@ -36,9 +36,9 @@ FAR = 8.0
 MOST_CASES = 3
 ENOUGH = 2**18
 """Elements of the largest of them, where so many are as small: a million say no more, and take seconds."""
-MOST_ELEMENTS = 2**20
+MOST_ELEMENTS = (2**20, 2**23)
 """Of the declared case, which is asked where small ones leave doubt, with what lies in between; of a larger
-one, a part."""
+one, a part, and where that leaves doubt too, a larger part: the few blocks of a short text are all chosen."""
 OTHER_SEED = 1000
 HARDLY = 1e-3
 """An output whose elements vary by less than this part of their size may be nearly constant."""
@@ -109,10 +109,12 @@ class SelfTest:
             if self._small:
                 # Of small sizes it may be true alone: a hundred indices into five columns are all of them,
                 # and few events leave nothing in an image of a given size.
-                large = _within_reach(self._problem, declared[0])
-                with nullcontext() if large is declared[0] else suppress(Exception):
-                    self._try((large,))
-                findings = self._found()
+                parts = [_within_reach(self._problem, declared[0], most) for most in MOST_ELEMENTS]
+                for number, large in enumerate(dict.fromkeys(parts)):
+                    with nullcontext() if large is declared[0] else suppress(Exception):
+                        self._try((large,), TRIALS[:1] if number else TRIALS)
+                    if not _refuses(findings := self._found()):
+                        break
         if rarer and _refuses(findings):
             for kind in FURTHER:
                 with suppress(Exception):  # as far as the reference takes them: a solver may raise at NaN
@@ -145,14 +147,14 @@ def _largest(problem: Problem, case: Case) -> int:
     return max(problem.elements(case), *counts, 0)
 
 
-def _within_reach(problem: Problem, declared: Case) -> Case:
-    """The declared case, sizes halved as often as it takes: the reference may not take them.
+def _within_reach(problem: Problem, declared: Case, most: int) -> Case:
+    """The declared case, sizes halved until it has no more elements: the reference may not take them.
 
     Of all sizes the one that saves most, and of those that save alike the largest: points are few beside the
     cells of a grid that each of a batch fills. What no size makes less stays.
     """
     case = declared
-    while _largest(problem, case) > MOST_ELEMENTS and max(case.size_map.values(), default=0) > 1:
+    while _largest(problem, case) > most and max(case.size_map.values(), default=0) > 1:
         sizes = sorted(case.sizes, key=lambda one: -one[1])
         halves = [_with_half(declared, case, symbol) for symbol, size in sizes if size > 1]
         smallest = min(halves, key=lambda half: _largest(problem, half))

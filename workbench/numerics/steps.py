@@ -45,6 +45,15 @@ def edge_distance(name: str, args: Sequence[Any]) -> Tensor | None:
     return None
 
 
+def may_be_equal(name: str, args: Sequence[Any]) -> list[Tensor]:
+    """1 where numbers that differ may be equal as their errors allow, which neither end of an error shows."""
+    errors = [one.error for one in args if isinstance(one, Tracked) and not one.is_exact]
+    apart = edge_distance(name, args) if name in ("eq", "ne") and errors else None
+    if apart is None:
+        return []
+    return [((apart > 0) & (apart <= sum(errors[1:], errors[0]))).to(torch.float64)]
+
+
 def to_whole(value: Tensor) -> Tensor:
     """How far values are from the nearest whole number: the edge of a floor and of a cast to an integer."""
     return (value - value.round()).abs()

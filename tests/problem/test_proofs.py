@@ -8,6 +8,7 @@ from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Graph, OpNode, OutputSpec, Problem, Ref, Sampler, TensorSpec
 from workbench.problem.cost import elements, multiplications
 from workbench.problem.halving import halved
+from workbench.problem.opening import small_sizes
 from workbench.problem.proofs import (
     MOST_ELEMENTS,
     MOST_MULTIPLICATIONS,
@@ -162,6 +163,17 @@ def test_sizes_that_divide_by_zero_are_passed_over() -> None:
     shuffled = problem(spec("x", "s0"), outputs=("s0//(s0//4)",), s0=16)
     sizes = [size["s0"] for size in chosen(shuffled, lambda at: at["s0"] % 4 == 0)]
     assert sizes and all(size % 4 == 0 for size in sizes)
+
+
+def test_where_no_sizes_fit_alone_they_are_as_equal_as_they_are_declared() -> None:
+    """Batches and heads that are one axis in a product: an export leaves the second tensor its own."""
+    pair = problem(spec("x", "s0", "s1"), spec("y", "s2", "s3"), s0=64, s1=40, s2=64, s3=40)
+
+    def in_one(sizes: Mapping[str, int]) -> bool:
+        return sizes["s0"] == sizes["s2"] > 2 and sizes["s1"] == sizes["s3"]
+
+    small = [case.size_map for case in small_sizes(pair, in_one, {})]
+    assert len(small) > 2 and all(map(in_one, small))
 
 
 BLOCKS = problem(spec("codes", "s0"), spec("table", "s1"), spec("scale", "s2"), s0=64 * 4096, s1=16, s2=4096)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import torch
@@ -127,7 +128,7 @@ def _tried(problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str],
     """With small sizes to check on, at which the reference has run. Raises ``ProblemError``."""
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
-    small = _small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
+    small = small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
@@ -142,13 +143,20 @@ def _tried(problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str],
     return _self_tested_somehow(problem, seen)
 
 
-def _small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> tuple[Case, ...]:
-    """Sizes that vary each alone; where there are none, in proportion to one another, or from ``least`` on.
+def small_sizes(problem: Problem, accept: Accept, least: Mapping[str, int]) -> tuple[Case, ...]:
+    """Sizes that vary each alone; where there are none, as equal as they are declared, in proportion to one
+    another, or from ``least`` on.
 
     A loop of thirty steps takes the thirtieth slice of all that it goes along: all of them are as long.
+    Batches and heads that are one axis in a product are told apart by nobody.
     """
-    tried = (proofs(problem, accept, like=like) for like in ({}, *proportions(problem)))
-    small = next((small for small in tried if small), ()) or proofs(problem, accept, least=least)
+    ways: tuple[Callable[[], tuple[Case, ...]], ...] = (
+        partial(proofs, problem, accept),
+        partial(proofs, problem, accept, tied=True),
+        *(partial(proofs, problem, accept, like=like) for like in proportions(problem)),
+        partial(proofs, problem, accept, least=least),
+    )
+    small = next((small for way in ways if (small := way())), ())
     return small or halved(problem, accept, least)
 
 

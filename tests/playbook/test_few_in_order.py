@@ -68,6 +68,7 @@ def results(call: Call, tensors: Tensors, vector: Vector) -> tuple[list[torch.Te
     return list(done.outputs), source
 
 
+@pytest.mark.many(3)
 @pytest.mark.parametrize("name", CALLS)
 def test_as_torch_has_them(name: str) -> None:
     call, tensors = CALLS[name]

@@ -79,7 +79,7 @@ REFUSED = {
     ),
     "float8": (
         "def f(x): return x.float() * 2\ninputs = [torch.randn(4).to(torch.float8_e4m3fn)]\n",
-        r"input 'x' is float8_e4m3fn, which is not supported",
+        r"input 'x' is float8_e4m3fn, which is not supported\..* hand over its bytes, \.view\(torch\.uint8\)",
     ),
     "sparse": (
         "def f(x): return x.to_dense() * 2\ninputs = [torch.eye(4).to_sparse()]\n",

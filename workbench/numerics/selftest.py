@@ -40,6 +40,7 @@ MOST_ELEMENTS = (2**20, 2**23)
 """Of the declared case, which is asked where small ones leave doubt, with what lies in between; of a larger
 one, a part, and where that leaves doubt too, a larger part: the few blocks of a short text are all chosen."""
 OTHER_SEED = 1000
+_DRAWN = "Inputs are drawn at random, in the types and ranges of yours"
 HARDLY = 1e-3
 """An output whose elements vary by less than this part of their size may be nearly constant."""
 CLEARLY = 64.0
@@ -217,12 +218,13 @@ def _answers_that_pass(trials: list[_Trial]) -> Iterator[Finding]:
         if not any(_has_numbers(t, output) for t in trials):
             yield _refuse(
                 f"{where} is NaN or infinite for every input tried: there is no number to hold a kernel to. "
-                "Give it inputs, or constants, for which it is finite"
+                f"{_DRAWN}: give constants for which it is finite then, or return what it is made of instead"
             )
         elif all(_passes(torch.zeros_like(t.results[output]), t, output) for t in trials):
             yield _refuse(
                 f"{where} is zero, or too small to tell from rounding, for every input tried: "
-                "a kernel that does nothing would pass. Give it inputs, or constants, for which it is not"
+                f"a kernel that does nothing would pass. {_DRAWN}: give constants for which it is more then, "
+                "or return what it is made of instead"
             )
         for name in trials[0].tensors:
             if all(_is_copy(trial, name, output) for trial in trials):

@@ -21,6 +21,7 @@ from workbench.problem.form import Argument, Held
 from workbench.problem.lines import is_persons
 
 _IN_PARTS = " Write it with real and imaginary parts."
+_AS_BYTES = " Convert it before this is called, or hand over its bytes, .view(torch.uint8), and unpack those."
 _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
 
 
@@ -65,7 +66,7 @@ def check_tensor(what: str, tensor: Tensor) -> None:
     """Refuse one tensor the workbench cannot handle."""
     if tensor.dtype not in (*NAMES, torch.complex64, torch.complex128):
         dtype = str(tensor.dtype).removeprefix("torch.")
-        instead = _IN_PARTS if tensor.dtype.is_complex else ""
+        instead = _IN_PARTS if tensor.dtype.is_complex else _AS_BYTES if tensor.dtype.itemsize == 1 else ""
         raise ProblemError(f"{what} is {dtype}, which is not supported. Supported are {_SUPPORTED}.{instead}")
     if tensor.layout is not torch.strided or tensor.is_nested:
         raise ProblemError(f"{what} is sparse or nested; only dense tensors are supported. Call .to_dense().")

@@ -163,7 +163,16 @@ def test_what_is_put_to_the_places_of_equals_is_in_doubt_and_of_others_is_not() 
     sure, probed = ranks_of_sorted_choices(torch.tensor([[3.0, 1.0, 2.0], [1.0, 2.0, 3.0], [9.0, 8.0, 0.0]]))
     assert not probed and not bool(sure.error.any()), "experts that are chosen twice stay in order"
     open_, probed = ranks_of_sorted_choices(torch.tensor([[0.0, 0.0, 0.0], [1.0, 2.0, 3.0], [9.0, 8.0, 0.0]]))
-    assert not probed and bool((open_.error >= 1).all())
+    assert not probed and bool((open_.error >= 1).all()), "an expert that may be any moves all that follow"
+
+
+def test_ranks_that_are_put_to_the_places_of_a_sort_are_their_neighbours_or_sure() -> None:
+    scores = exact(torch.tensor([5.0, 1.0, 5.05, 9.0]), "f32")
+    doubtful = replace(scores, shared=torch.full((4,), 0.1, dtype=torch.float64))
+    _, order = choices.selected(torch.ops.aten.sort.default, doubtful, [], {}, "f32")
+    ranks = exact(torch.tensor([1.0, 0.0, 2.0, 3.0]), "f32")
+    put = choices.put_anywhere(ranks, torch.zeros(4), torch.arange(4.0), order, None, adds=False)
+    assert (put.error > 0).tolist() == [True, False, True, False]
 
 
 def test_what_is_added_at_a_place_in_doubt_may_be_added_anywhere_along_its_row() -> None:

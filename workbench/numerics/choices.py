@@ -129,14 +129,8 @@ def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Track
 def put_anywhere(
     made: Tracked, before: Tensor, put: Tensor, places: Tracked, dim: int | None, adds: bool
 ) -> Tracked:
-    """What was put, or added, at places that are in doubt: any that was put, or what was there before.
-
-    Along ``dim``, the axis of a scatter, where a place there is in doubt; everywhere without one.
-    """
-    unsure = places.error > 0
-    others = [[size for at, size in enumerate(one.shape) if at != dim] for one in (made.value, unsure)]
-    by_row = dim is not None and others[0] == others[1]
-    unsure = unsure.any(dim, keepdim=True) if dim is not None and by_row else unsure.any()
+    """What was put, or added, at places that are in doubt: any that was put, or what was there before."""
+    unsure = _reached(made.value, places, dim)
     put = put.to(torch.float64)
     if adds:
         off = put.abs().sum().expand(made.value.shape)
@@ -146,6 +140,40 @@ def put_anywhere(
         off = torch.maximum(deviation(made.value, least), deviation(made.value, most))
     off = torch.where(unsure, off.nan_to_num(torch.inf, torch.inf), 0.0)
     return replace(made, shared=made.shared + off)
+
+
+def _reached(made: Tensor, places: Tracked, dim: int | None) -> Tensor:
+    """Where elements may have been put otherwise, by a scatter along ``dim`` or, without one, an index of the
+    first axis.
+
+    Places of a sort are all there are, and those next to one another change among themselves. Of a choice
+    others may be chosen: all along the axis of a scatter, and all there are without one.
+    """
+    unsure, tie = places.error > 0, places.tie
+    nowhere = torch.zeros(made.shape, dtype=torch.bool, device=made.device)
+    sorts = tie is not None and tie.source.shape == unsure.shape == made.shape[: unsure.dim()]
+    if tie is not None and sorts and _only_neighbours(tie):
+        if dim is not None and unsure.dim() == made.dim():
+            return nowhere.scatter(dim, places.value, unsure)
+        if dim is None and unsure.dim() == 1:
+            nowhere[places.value[unsure]] = True
+            return nowhere
+    others = [[size for at, size in enumerate(one.shape) if at != dim] for one in (made, unsure)]
+    by_row = dim is not None and others[0] == others[1]
+    return unsure.any(dim, keepdim=True) if dim is not None and by_row else unsure.any()
+
+
+def _only_neighbours(tie: Tie) -> bool:
+    """True where no element may come before or behind others than its neighbours: an expert that may be any
+    moves all tokens between where it is and where it may be."""
+    dim = tie.dim or 0
+    order, group = _as_good(tie.source, tie.error, dim, equals=False)
+    value, error = (one.to(torch.float64).gather(dim, order) for one in (tie.source, tie.error))
+    last = value.shape[dim] - 1
+    before = (value + error).cummax(dim).values.narrow(dim, 0, last)
+    behind = (value - error).flip(dim).cummin(dim).values.flip(dim).narrow(dim, 1, last)
+    apart = group.diff(dim=dim) > 0
+    return bool((before <= behind)[apart].all())
 
 
 def exact_index(indices: Tensor) -> Tracked:

@@ -228,9 +228,8 @@ def from_prediction(
 def _only_at(problem: Problem, label: str, vector: Vector, target: Target) -> dict[str, float]:
     """What a kernel for one declared case alone takes there; at all others it is none."""
     part = of_case(problem, label)
-    (case,) = part.cases
     times = {other.label: math.inf for other in problem.cases}
-    return {**times, label: estimate(part, vector, target, case.size_map).us}
+    return {**times, label: estimate(part, vector, target, part.cases[0].size_map).us}
 
 
 def of_case(problem: Problem, label: str) -> Problem:

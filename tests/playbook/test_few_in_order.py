@@ -97,6 +97,7 @@ MEDIANS = {
     "third": ("x.kthvalue(3, {dim})", 7),
     "quantile": ("torch.quantile(x, 0.3, {dim})", 10),
     "whole quantile": ("torch.quantile(x, 0.25, {dim}, keepdim=True)", 9),
+    "the largest": ("torch.quantile(input=x, q=1, dim={dim})", 6),
     "nearest quantile": ("torch.quantile(x, 0.7, {dim}, interpolation='nearest')", 6),
     "midpoint": ("torch.quantile(x, 0.9, {dim}, interpolation='midpoint')", 6),
     "lower": ("torch.quantile(x, 0.6, {dim}, interpolation='lower')", 6),

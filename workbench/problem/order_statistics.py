@@ -1,7 +1,8 @@
 """Medians and the like of few elements as elements of a sort, which a plan puts in order by a network.
 
-Owns how; decompositions.py has the table. Of rows of more elements, or of a size that varies, medians stay
-whole, which a library finds without a sort; a quantile is two elements of one, as torch has it.
+Owns how; decompositions.py has the table, and unchecked.py what stands for a function in an export. Of rows
+of more elements, or of a size that varies, medians stay whole, which a library finds without a sort; a
+quantile is two elements of one, as torch has it.
 """
 
 from __future__ import annotations
@@ -83,15 +84,15 @@ def quantile(
     return torch.where(end.isnan(), end, found)
 
 
-def quantile_of(x: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, **named: Any) -> Any:
+def quantile_of(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, **named: Any) -> Any:
     """In place of ``torch.quantile``, for an export: torch 2.11 asks there whether ``q`` is a share.
 
     What is no share, or several, is torch's.
     """
     found = NotImplemented
-    if isinstance(q, float) and 0 <= q <= 1 and named.keys() <= {"interpolation"}:
-        found = quantile(x, q, dim, keepdim, **named)
-    return torch.quantile(x, q, dim, keepdim, **named) if found is NotImplemented else found
+    if isinstance(q, (float, int)) and 0 <= q <= 1 and named.keys() <= {"interpolation"}:
+        found = quantile(input, float(q), dim, keepdim, **named)
+    return torch.quantile(input, q, dim, keepdim, **named) if found is NotImplemented else found
 
 
 def _of_any_size(x: Tensor, q: float, dim: int, keepdim: bool, interpolation: str) -> Tensor:

@@ -7,7 +7,6 @@ indexing.py's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from workbench.playbook.analysis.again import ALL_BACKWARDS, BACKWARDS, by_plane, goes_back
@@ -15,11 +14,11 @@ from workbench.playbook.analysis.turning import Turn, pitch, plain_loads, tiled_
 from workbench.playbook.ir.expr import Expr, Index, Load
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import ONE, Size, product
-from workbench.playbook.ir.views import Axis, View
+from workbench.playbook.ir.views import View
 from workbench.playbook.kernels.flat_kernel import narrow_limits, narrowed, store_elements
 from workbench.playbook.kernels.kernel_text import Frame, KernelText, Site, block, frame_for, lookup_text
 from workbench.playbook.text.cuda_text import PRODUCT, SUM, Text
-from workbench.playbook.text.indexing import index_text, name_pieces
+from workbench.playbook.text.indexing import index_terms, index_text, name_pieces
 from workbench.playbook.text.scope import Scope
 
 _MOST_AHEAD = 32
@@ -53,13 +52,10 @@ class _Tiles:
             return index_text(view, "i", macros, wide=True)
         ahead: list[str] = []
         back: list[str] = []
-        for name, axis, inner, first in self._steps(parts):
-            size = -axis.stride if axis.stride.is_negative else axis.stride
-            step = name if inner.is_one else f"{name} / {macros.text(inner)}"
-            step = step if first else f"{step} % {macros.text(axis.size)}"
-            (back if axis.stride.is_negative else ahead).append(
-                step if size.is_one else f"{step} * {macros.text(size)}"
-            )
+        for name, part in zip(self.at, parts, strict=True):
+            plus, minus = index_terms(part, name, macros, wide=True)
+            ahead += plus
+            back += minus
         offset = view.offset
         if not offset.is_zero:
             (back if offset.is_negative else ahead).append(
@@ -67,14 +63,6 @@ class _Tiles:
             )
         code = " - ".join([" + ".join(ahead) or "0", *back])
         return Text(code, SUM if len(ahead) + len(back) > 1 else PRODUCT)
-
-    def _steps(self, parts: tuple[View, ...]) -> Iterator[tuple[str, Axis, Size, bool]]:
-        """Axes that move: whose coordinate they are part of, in steps of what, and whether they end it."""
-        for name, part in zip(self.at, parts, strict=True):
-            for place, axis in enumerate(part.axes):
-                if not axis.stride.is_zero:
-                    inner = product(below.size for below in part.axes[place + 1 :])
-                    yield name, axis, inner, place == 0
 
     def linear(self) -> str:
         """The index on the whole line."""

@@ -20,6 +20,19 @@ def index_text(view: View, variable: str, macros: Macros, wide: bool = False) ->
 
     ``wide`` says that the variable has 64 bits; products of narrower ones are widened first.
     """
+    plus, minus = index_terms(view, variable, macros, wide)
+    if not view.offset.is_zero:
+        below = view.offset.is_negative
+        (minus if below else plus).append(macros.text(-view.offset if below else view.offset))
+    if len(plus) + len(minus) > 1 and plus and plus[0] == variable:
+        plus[0] = variable.removeprefix("(").removesuffix(")")
+    code = " - ".join([" + ".join(plus) or "0", *minus])
+    strength = SUM if len(plus) + len(minus) > 1 else ATOM if code.isidentifier() or code == "0" else PRODUCT
+    return Text(code, strength)
+
+
+def index_terms(view: View, variable: str, macros: Macros, wide: bool) -> tuple[list[str], list[str]]:
+    """The shares of a view's axes, from slowest to fastest: those to be added, and those taken off."""
     plus: list[str] = []
     minus: list[str] = []
     inner = ONE
@@ -31,14 +44,7 @@ def index_text(view: View, variable: str, macros: Macros, wide: bool = False) ->
             term = _term(Axis(axis.size, stride), inner, position == 0, variable, macros, wide)
             (minus if backwards else plus).insert(0, term)
         inner = inner * axis.size
-    if not view.offset.is_zero:
-        below = view.offset.is_negative
-        (minus if below else plus).append(macros.text(-view.offset if below else view.offset))
-    if len(plus) + len(minus) > 1 and plus and plus[0] == variable:
-        plus[0] = variable.removeprefix("(").removesuffix(")")
-    code = " - ".join([" + ".join(plus) or "0", *minus])
-    strength = SUM if len(plus) + len(minus) > 1 else ATOM if code.isidentifier() or code == "0" else PRODUCT
-    return Text(code, strength)
+    return plus, minus
 
 
 def _term(axis: Axis, inner: Size, first: bool, variable: str, macros: Macros, wide: bool) -> str:

@@ -107,10 +107,10 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
     match sampler.kind:
         case "normal":
             values = torch.randn(shape, generator=generator, dtype=torch.float64)
-            values = sampler.low + sampler.high * values
+            values.mul_(sampler.high).add_(sampler.low)
         case "uniform":
             values = torch.rand(shape, generator=generator, dtype=torch.float64)
-            values = sampler.low + (sampler.high - sampler.low) * values
+            values.mul_(sampler.high - sampler.low).add_(sampler.low)
         case "integers":
             low, high = int(sampler.low), max(int(sampler.high), int(sampler.low) + 1)
             values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from workbench.problem.lines import is_persons
@@ -17,10 +18,11 @@ TICK_S = 5.0
 """How often a stage that goes on is told of."""
 MOST_CPU_S = 20.0
 MOST_WALL_S = 300.0
-"""Limits of a stage in which the person's code runs. Processor time is the first, so that a busy machine
-ends nothing; the second is for code that sleeps."""
+"""Limits of what the person's code takes in a stage that runs it, as seen at the ticks: inputs are drawn for it
+by others. Processor time is the first, so that a busy machine ends nothing; the second is for code that
+sleeps."""
 RUNS_CODE = ("reading the cell", "reading the file", "running the reference")
-"""Stages in which nothing but the person's code can take long."""
+"""Stages that run the person's code as it is. Tracing is the others' work, also where a line of it waits."""
 
 
 class TookTooLong(BaseException):
@@ -34,11 +36,13 @@ class Patience:
         self._send = send
         self._tick_s = tick_s
         self._stage = ""
-        self._wall = self._cpu = 0.0
+        self._began = 0.0
+        self._seen = self._theirs = _Spent(0.0, 0.0)
 
     def tell(self, stage: str) -> None:
         """Say what is done next."""
-        self._stage, self._wall, self._cpu = stage, time.monotonic(), time.process_time()
+        self._stage, self._seen, self._theirs = stage, _Spent.now(), _Spent(0.0, 0.0)
+        self._began = self._seen.wall
         self._send(stage)
 
     def __enter__(self) -> Patience:
@@ -51,16 +55,38 @@ class Patience:
         signal.signal(signal.SIGALRM, self._before)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
-        wall, cpu = time.monotonic() - self._wall, time.process_time() - self._cpu
+        now = _Spent.now()
+        wall = now.wall - self._began
         if wall < self._tick_s / 2:
             return
         where = _persons_line(frame)
-        if self._stage in RUNS_CODE and (cpu > MOST_CPU_S or wall > MOST_WALL_S):
+        if where:
+            self._theirs = self._theirs + (now - self._seen)
+        self._seen = now
+        if self._stage in RUNS_CODE and (self._theirs.cpu > MOST_CPU_S or self._theirs.wall > MOST_WALL_S):
             raise TookTooLong(
                 f"{where}still running after {wall:.0f} s of {self._stage}. Is there an endless loop?\n"
                 "Otherwise give it less to do: smaller inputs, fewer layers, no training or downloads."
             )
         self._send(f"{self._stage}, {wall:.0f} s so far" + (f" (at {where[:-2]})" if where else ""))
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """Seconds by the clock and of the processor."""
+
+    wall: float
+    cpu: float
+
+    @classmethod
+    def now(cls) -> _Spent:
+        return cls(time.monotonic(), time.process_time())
+
+    def __add__(self, other: _Spent) -> _Spent:
+        return _Spent(self.wall + other.wall, self.cpu + other.cpu)
+
+    def __sub__(self, other: _Spent) -> _Spent:
+        return _Spent(self.wall - other.wall, self.cpu - other.cpu)
 
 
 def _persons_line(frame: FrameType | None) -> str:

@@ -18,8 +18,8 @@ TICK_S = 5.0
 """How often a stage that goes on is told of."""
 MOST_CPU_S = 20.0
 MOST_WALL_S = 300.0
-"""Limits of what the person's code takes in a stage that runs it, as seen at the ticks: inputs are drawn for it
-by others. Processor time is the first, so that a busy machine ends nothing; the second is for code that
+"""Limits of what the person's code takes in a stage that runs it, as seen at the ticks; what is drawn for it
+is not counted. Processor time is the first, so that a busy machine ends nothing; the second is for code that
 sleeps."""
 RUNS_CODE = ("reading the cell", "reading the file", "running the reference")
 """Stages that run the person's code as it is. Tracing is the others' work, also where a line of it waits."""

@@ -11,7 +11,7 @@ from quantisers import FLOATS, HONEST, OPS, SHAPES, WRONG
 from torch import Tensor
 
 from workbench.model import Crossed, DType, OpNode, OutputSpec, Ref
-from workbench.numerics import movement, reductions
+from workbench.numerics import choices, movement, reductions
 from workbench.numerics.bounds import OutputBound, bounds
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
@@ -296,3 +296,19 @@ def test_what_differs_may_be_equal_within_its_error() -> None:
     for name, op in (("eq", torch.ops.aten.eq.Scalar), ("ne", torch.ops.aten.ne.Scalar)):
         found = pointwise(name, op, [count, 0], {}, "bool")
         assert (found.error > 0).tolist() == [True, False, False]
+
+
+def test_of_a_one_hot_code_only_places_that_are_as_good_may_be_the_one() -> None:
+    scores = exact(torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 1.0, 0.0, 0.0]]), "f32")
+    for keepdim in (False, True):
+        index = choices.index_of_extremum(torch.argmax, scores, -1, keepdim)
+        if not keepdim:
+            one = movement.move("unsqueeze", torch.ops.aten.unsqueeze.default, [index, 1], {}, "i64")
+            assert isinstance(one, Tracked)
+            index = one
+        places = exact(torch.arange(4), "i64")
+        code = pointwise("eq", torch.ops.aten.eq.Tensor, [index, places], {}, "bool")
+        assert (code.error > 0).tolist() == [[False, True, True, False], [False] * 4]
+        # Of places of another kind nothing is known but the chosen one.
+        other = pointwise("eq", torch.ops.aten.eq.Tensor, [index, exact(places.value + 1, "i64")], {}, "bool")
+        assert (other.error > 0).tolist() == [[True, False, False, False], [False] * 4]

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from workbench.model.aten_names import COMPARED
-from workbench.numerics.tracked import Step, Tracked
+from workbench.numerics.tracked import Step, Tie, Tracked
 
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
 _SIGNED = frozenset(("sign", "signbit"))
@@ -46,12 +46,42 @@ def edge_distance(name: str, args: Sequence[Any]) -> Tensor | None:
 
 
 def may_be_equal(name: str, args: Sequence[Any]) -> list[Tensor]:
-    """1 where numbers that differ may be equal as their errors allow, which neither end of an error shows."""
+    """1 where numbers that differ may be equal as their errors allow, which neither end of an error shows.
+
+    A place that was chosen by its size is no number give or take some: of the places along the axis, as a
+    one-hot code asks, it may be those that are as good.
+    """
     errors = [one.error for one in args if isinstance(one, Tracked) and not one.is_exact]
     apart = edge_distance(name, args) if name in ("eq", "ne") and errors else None
     if apart is None:
         return []
-    return [((apart > 0) & (apart <= sum(errors[1:], errors[0]))).to(torch.float64)]
+    near = apart <= sum(errors[1:], errors[0])
+    for one, other in (tuple(args), tuple(reversed(args))):
+        if isinstance(one, Tracked) and one.tie is not None:
+            as_good = _as_good_places(one.tie, other)
+            if as_good is None or as_good.shape != apart.shape:
+                return []
+            near = as_good
+    return [((apart > 0) & near).to(torch.float64)]
+
+
+def _as_good_places(tie: Tie, places: Any) -> Tensor | None:
+    """Which places along the axis of a choice are as good as the chosen one; None where ``places`` are not
+    those of the axis. What may be anything is no better than the rest: its error tells nothing of them."""
+    source, error, dim = tie.source.to(torch.float64), tie.error, tie.dim
+    if dim is None or source.dim() == 0 or not isinstance(places, Tracked) or not places.is_exact:
+        return None
+    dim %= source.dim()
+    index = tie.index if tie.index.dim() == source.dim() else tie.index.unsqueeze(dim)
+    size = source.shape[dim]
+    along = torch.arange(size, device=source.device).reshape(-1, *(1,) * (source.dim() - 1 - dim))
+    asked = places.value
+    if index.shape[dim] != 1 or asked.numel() != size or asked.shape[-along.dim() :] != along.shape:
+        return None
+    if not torch.equal(asked.reshape(-1), along.reshape(-1).to(asked.dtype)):
+        return None
+    slack = error + error.gather(dim, index)
+    return ((source - source.gather(dim, index)).abs() <= slack) & torch.isfinite(slack)
 
 
 def to_whole(value: Tensor) -> Tensor:

@@ -29,9 +29,12 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
             count, first = node.outs[0].dims[axis], _from_the_front(edit, joined, axis, start)
             if not _is_in_steps_of_one(node) or not isinstance(count, int) or first is None or not count:
                 return None
-            parts = [_element(edit, joined, axis, first + at, whole=True) for at in range(count)]
-            if any(part is None for part in parts):
-                return None
+            parts = list[Ref]()
+            for at in range(count):
+                part = _element(edit, joined, axis, first + at, whole=True)
+                if part is None:
+                    return None
+                parts.append(part)
             return node.model_copy(update={"op": _CAT, "args": (tuple(parts), axis), "kwargs": ()})
     return None
 

@@ -18,6 +18,7 @@ from workbench.playbook.graph.few_largest import few_largest
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.half_spectrum import half_spectrum
+from workbench.playbook.graph.joined_last import joined_last
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.last_written import last_written
 from workbench.playbook.graph.nested_sums import nested_sums
@@ -32,6 +33,7 @@ from workbench.playbook.graph.rows_of_products import (
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
 from workbench.playbook.graph.tail_rewrites import bias_in_tail
+from workbench.playbook.graph.totals_by_rows import totals_by_rows
 from workbench.playbook.graph.turned_products import turned_product
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 
@@ -58,6 +60,8 @@ RULES: Mapping[str, Rule] = {
     "known_largest": known_largest,
     "few_largest": few_largest,
     "last_written": last_written,
+    "joined_last": joined_last,
+    "totals_by_rows": totals_by_rows,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 _ALWAYS: tuple[Rule, ...] = (parts_of_joined, one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
@@ -100,6 +104,8 @@ MAY_COST = frozenset(
         "few_edges",
         "box_sum",
         "last_written",
+        "joined_last",
+        "totals_by_rows",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -34,6 +34,8 @@ RISKS: Mapping[str, str] = {
     "few_in_order": "Every element of a row is in a register of its own; each result may compute all of it.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",
+    "joined_last": "A thread makes all pieces of a place: fewer threads, more registers each.",
+    "totals_by_rows": "Another order of summation; a total of the rows' results is left to do.",
     "nested_sums": "Another order of summation; a multiplication an element.",
     "separate_counts": "A launch more where the counts share no kernel.",
     "box_sum": "Another order of summation; sums along an axis are written and read again.",

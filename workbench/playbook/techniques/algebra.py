@@ -217,6 +217,30 @@ ALGEBRA = (
         "some thirty cycles from L1; a multiprocessor has two thousand threads to do it for meanwhile.",
     ),
     _rewrite(
+        "joined_last",
+        "what is stacked is computed with piece by piece, and stacked last",
+        "memory",
+        "bytes of stacks that are written and read again; choices between pieces, element by element",
+        "A flux has four components, each a formula of its own; what becomes of it is the same for all: a "
+        "difference to the neighbour's, a step in time. Written as torch has it, the formulas are stacked "
+        "first, and the rest computes with a tensor of four channels. Made in one kernel, an element of the "
+        "result would ask which of the four it is wherever a stack is read, and evaluate one of four long "
+        "formulas; so the stacks are written to memory first. Computed piece by piece, a thread has all four "
+        "components of a place: the pressure that three of them share it has once, nobody asks which channel "
+        "is which, and only the result is stored, four numbers a thread.",
+    ),
+    _rewrite(
+        "totals_by_rows",
+        "totals are reduced row by row where rows are reduced anyway",
+        "memory",
+        "launches, and bytes that are read once more for a total",
+        "A loss of a language model is a mean over all tokens of a batch; the divergence of each sequence "
+        "and its length are told beside it. The first is a sum over everything, the others are sums along "
+        "rows, so that two kernels would read the same probabilities. But a sum over everything is the sum "
+        "of the rows' sums: the kernel that has a row at hand makes one number more of it, and what is left "
+        "is a total of as many numbers as there are rows. Maxima and minima go the same way.",
+    ),
+    _rewrite(
         "nested_sums",
         "sums of weighted sums are one sum",
         "memory",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from tests.problem.test_intake import opened
 from workbench.emulator.build import build
 from workbench.emulator.execute import execute
 from workbench.emulator.values import Options
+from workbench.model import Problem
 from workbench.playbook.generate import generate
 
 BODIES = {
@@ -29,17 +32,23 @@ LEFT = {
 }
 
 
-def ran(body: str, shape: tuple[int, int, int]) -> tuple[torch.Tensor, torch.Tensor, str]:
-    """What the plan makes, what torch makes, and the plan."""
+@cache
+def made(body: str) -> tuple[str, Problem, str]:
+    """The reference, its problem and the playbook's kernel."""
     names, more = ("x, g", ", torch.rand(8)") if "* g" in body else ("x", "")
     text = f"import torch\ndef f({names}):\n    {body}\ninputs = [torch.randn(4, 6, 8){more}]\n"
     problem = opened(text)
+    return text, problem, generate(problem, ()).kernel.source
+
+
+def ran(body: str, shape: tuple[int, int, int]) -> tuple[torch.Tensor, torch.Tensor, str]:
+    """What the plan makes, what torch makes, and the plan."""
+    text, problem, source = made(body)
     generator = torch.Generator().manual_seed(1)
     tensors = {
         spec.name: torch.randn(shape if len(spec.dims) == 3 else shape[-1:], generator=generator)
         for spec in problem.tensors
     }
-    source = generate(problem, ()).kernel.source
     plan = plan_of(source, tensors)
     done = execute(
         plan, build(source, plan.instances, "checked"), tensors, Options(case="spectra", races=True)

@@ -27,6 +27,7 @@ def test_there_are_enough() -> None:
     assert len(SAMPLES) >= 12
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.stem)
 def test_sample(path: Path) -> None:
     text = path.read_text()

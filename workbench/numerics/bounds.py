@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType, Problem, size_of
+from workbench.numerics.chosen_places import admitting
 from workbench.numerics.coarser import Reach, reach
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
@@ -48,6 +49,7 @@ KEPT, KEPT_ON_A_CARD = 2**26, 2**28
 """Elements of all results of a graph, to be kept: 24 bytes each."""
 FEWER_BITS = "what arithmetic with three bits less makes of the graph"
 OWN = "for the reference's own error"
+ROWS_LEFT = "but for rows in which the reference's own places are others"
 DIFFER = "the graph and the float64 reference differ"
 TOO_LARGE = "the steps of the graph do not fit in memory"
 
@@ -79,6 +81,8 @@ class OutputBound:
     @property
     def decisive(self) -> bool:
         """False where the bound is so wide, or the output so small, that zeros would pass."""
+        if self.tie is not None and self.tie.unasked is not None:
+            return not bool(self.tie.unasked.all())
         if not is_float(self.dtype):
             return True
         finite = torch.isfinite(self.expected)
@@ -191,8 +195,11 @@ def _admitting(bound: OutputBound, native: Tensor, swing: Callable[[], Tensor]) 
         return bound
     if bound.step is not None:
         return _admitting_steps(bound, bound.step, native)
+    if bound.tie is not None:
+        tie = admitting(bound.tie, native)
+        return bound if tie is bound.tie else replace(bound, tie=tie, basis=f"{bound.basis}, {ROWS_LEFT}")
     if not is_float(bound.dtype):
-        return bound if bound.tie is not None else _admitting_numbers(bound, native)
+        return _admitting_numbers(bound, native)
     wide = native.to(torch.float64)
     undecided = torch.isfinite(wide) != torch.isfinite(bound.expected)
     undecided |= wide.isnan() != bound.expected.isnan()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from workbench.model import ULP_EDGES, Crossed, Difference, WorstEntry
 from workbench.numerics.bounds import OutputBound
+from workbench.numerics.chosen_places import misplaced
 from workbench.numerics.dtypes import is_float
 from workbench.numerics.pattern import describe
 from workbench.numerics.steps import in_doubt, used_share
@@ -156,43 +157,8 @@ def _measured_chunk(
 
 
 def _compared_indices(got: Tensor, tie: Tie) -> _Measured:
-    """An index is right when it is in range and what it points to is as good as the best."""
-    source, error = tie.source.to(torch.float64), tie.error
-    axis = tie.dim if tie.dim is not None else 0
-    if tie.dim is None:
-        source, error = source.reshape(-1), error.reshape(-1)
-    if source.dim() == 0:
-        source, error = source.reshape(1), error.reshape(1)
-    axis %= source.dim()
-    wanted, index = _aligned(tie, source, axis, got)
-    in_range = (index >= 0) & (index < source.shape[axis])
-    safe = index.clamp(0, max(source.shape[axis] - 1, 0))
-    found, best = source.gather(axis, safe), source.gather(axis, wanted)
-    slack = error.gather(axis, safe) + error.gather(axis, wanted)
-    off = (found - best).abs().nan_to_num(torch.inf, torch.inf)
-    off = torch.where((found == best) | (found.isnan() & best.isnan()), 0.0, off)
-    off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
-    ratio = torch.where(off <= slack, torch.zeros_like(off), torch.full_like(off, torch.inf))
-    return _Measured(off.reshape(-1).to(torch.float32), ratio.reshape(-1).to(torch.float32))
-
-
-def _aligned(tie: Tie, source: Tensor, axis: int, got: Tensor) -> tuple[Tensor, Tensor]:
-    """The oracle's index and the kernel's, both shaped so that ``gather`` along ``axis`` takes them."""
-    shape = tie.shape
-    if len(shape) < source.dim():
-        shape = (*shape[:axis], 1, *shape[axis:])
-    if tie.dim is None:
-        shape = (1,)
-    return tie.index.reshape(shape), got.to(torch.int64).reshape(shape)
-
-
-def _repeated(index: Tensor, axis: int) -> Tensor:
-    """True along rows of several indices (sort, topk) that name one element twice."""
-    if index.shape[axis] < 2:
-        return torch.zeros_like(index, dtype=torch.bool)
-    ordered = index.sort(dim=axis).values
-    twice = (ordered.diff(dim=axis) == 0).any(dim=axis, keepdim=True)
-    return twice.expand(index.shape)
+    off, ratio = misplaced(got, tie)
+    return _Measured(off.to(torch.float32), ratio.to(torch.float32))
 
 
 def _worst(got: Tensor, bound: OutputBound, measured: _Measured) -> tuple[WorstEntry, ...]:

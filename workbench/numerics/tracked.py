@@ -45,6 +45,8 @@ class Tie:
     error: Tensor
     dim: int | None
     """None when the source was flattened first."""
+    unasked: Tensor | None = None
+    """Of the index's shape: True where any place is as good as the right one."""
 
     @property
     def shape(self) -> tuple[int, ...]:

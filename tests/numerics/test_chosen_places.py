@@ -1,0 +1,54 @@
+"""Places of what is largest: what is as good is right, and rows that the reference has otherwise are free."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from workbench.numerics import choices
+from workbench.numerics.bounds import ROWS_LEFT, OutputBound, _admitting
+from workbench.numerics.chosen_places import admitting, misplaced
+from workbench.numerics.compare import compare
+from workbench.numerics.tracked import exact
+
+SCORES = torch.tensor([[5.0, 4.0, torch.nan, 3.0, 2.0], [1.0, 9.0, 9.0, 0.0, 7.0]])
+
+
+def bound_of(places: int = 3) -> OutputBound:
+    _, index = choices.selected(torch.ops.aten.topk.default, exact(SCORES, "f32"), [places], {}, "f32")
+    zero = torch.zeros(index.value.shape, dtype=torch.float64)
+    return OutputBound("i64", index.value, zero, index.tie, "running error of the graph")
+
+
+def admitted(native: Tensor) -> OutputBound:
+    return _admitting(bound_of(), native, lambda: torch.zeros(()))
+
+
+def test_what_is_as_good_is_right_and_nothing_else() -> None:
+    bound = bound_of()
+    assert bound.tie is not None
+    for row, wrong in (([1, 2, 4], 0), ([2, 1, 4], 0), ([2, 2, 4], 3), ([1, 2, 0], 1), ([1, 2, 5], 1)):
+        got = torch.stack([bound.expected[0], torch.tensor(row)])
+        assert int((misplaced(got, bound.tie)[1] > 0).sum()) == wrong, row
+
+
+def test_nothing_is_asked_of_a_row_that_the_reference_has_otherwise() -> None:
+    """A library's float32 puts NaN behind the numbers where its float64 puts it before them."""
+    native = torch.tensor([[0, 1, 2], [1, 2, 4]])
+    assert compare(native, bound_of()).max_ratio > 1
+    bound = admitted(native)
+    assert bound.basis.endswith(ROWS_LEFT) and bound.decisive
+    assert compare(native, bound).max_ratio == 0
+    assert compare(torch.tensor([[4, 4, 4], [2, 1, 4]]), bound).max_ratio == 0
+    found = compare(torch.tensor([[0, 1, 2], [1, 2, 3]]), bound)
+    assert found.max_ratio > 1 and [one.index for one in found.worst] == [(1, 2)]
+
+
+def test_where_it_has_no_row_as_float64_has_nothing_is_decided() -> None:
+    assert not admitted(torch.tensor([[0, 1, 2], [0, 3, 4]])).decisive
+
+
+def test_a_reference_that_is_right_changes_nothing() -> None:
+    bound = bound_of()
+    assert bound.tie is not None and admitting(bound.tie, torch.tensor([[2, 0, 1], [2, 1, 4]])) is bound.tie
+    assert compare(bound.expected, bound).max_ratio == 0

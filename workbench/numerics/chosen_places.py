@@ -1,0 +1,71 @@
+"""Places of elements that were chosen by their size, held against a tie: which of them are right.
+
+An index is right when it is in range and what it points to is as good as the best. Owns that rule, for
+kernels and for the reference itself, and in which rows nothing is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from workbench.numerics.tracked import Tie
+
+
+def misplaced(got: Tensor, tie: Tie) -> tuple[Tensor, Tensor]:
+    """How much worse than the best each place's element is, and the same over what is allowed: 0, or inf
+    where it is wrong. Both flat."""
+    source, error, axis = _along(tie)
+    wanted, index = (_aligned(one, tie, source, axis) for one in (tie.index, got.to(torch.int64)))
+    in_range = (index >= 0) & (index < source.shape[axis])
+    safe = index.clamp(0, max(source.shape[axis] - 1, 0))
+    found, best = source.gather(axis, safe), source.gather(axis, wanted)
+    slack = error.gather(axis, safe) + error.gather(axis, wanted)
+    off = (found - best).abs().nan_to_num(torch.inf, torch.inf)
+    off = torch.where((found == best) | (found.isnan() & best.isnan()), 0.0, off)
+    off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
+    is_right = off <= slack
+    if tie.unasked is not None:
+        is_right |= tie.unasked.reshape(off.shape)
+    return off.reshape(-1), torch.where(is_right, 0.0, torch.inf).reshape(-1)
+
+
+def admitting(tie: Tie, native: Tensor) -> Tie:
+    """The same, with nothing asked of rows in which the reference's own places, in its own precision, are not
+    right: an infinity there is NaN in float64, and what is chosen beside it is another element."""
+    source, _, axis = _along(tie)
+    wrong = misplaced(native, tie)[1].reshape(_aligned(tie.index, tie, source, axis).shape) > 0
+    if not bool(wrong.any()):
+        return tie
+    rows = wrong.any(dim=axis, keepdim=True).expand(wrong.shape)
+    return replace(tie, unasked=rows.reshape(tie.index.shape))
+
+
+def _along(tie: Tie) -> tuple[Tensor, Tensor, int]:
+    """What was chosen from, its error, and the axis that the choice was along."""
+    source, error = tie.source.to(torch.float64), tie.error
+    axis = tie.dim if tie.dim is not None else 0
+    if tie.dim is None:
+        source, error = source.reshape(-1), error.reshape(-1)
+    if source.dim() == 0:
+        source, error = source.reshape(1), error.reshape(1)
+    return source, error, axis % source.dim()
+
+
+def _aligned(index: Tensor, tie: Tie, source: Tensor, axis: int) -> Tensor:
+    """An index shaped so that ``gather`` along ``axis`` takes it."""
+    shape = tie.shape
+    if len(shape) < source.dim():
+        shape = (*shape[:axis], 1, *shape[axis:])
+    return index.reshape((1,) if tie.dim is None else shape)
+
+
+def _repeated(index: Tensor, axis: int) -> Tensor:
+    """True along rows of several indices (sort, topk) that name one element twice."""
+    if index.shape[axis] < 2:
+        return torch.zeros_like(index, dtype=torch.bool)
+    ordered = index.sort(dim=axis).values
+    twice = (ordered.diff(dim=axis) == 0).any(dim=axis, keepdim=True)
+    return twice.expand(index.shape)

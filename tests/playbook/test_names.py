@@ -57,3 +57,14 @@ def test_a_long_size_has_a_short_name() -> None:
     assert max(map(len, names)) <= 40, max(names, key=len)
     assert any("_TIMES_" in name for name in names)
     check(deeper, source, {"x": x})
+
+
+def test_a_tensor_may_be_called_what_a_kernel_calls_its_own_memory() -> None:
+    def call(t: dict[str, torch.Tensor]) -> torch.Tensor:
+        return torch.softmax(t["shared"] + t["on_chip"], -1)
+
+    tensors = {"shared": torch.randn(5, 72), "on_chip": torch.randn(72)}
+    vector = (("row_cache", "shared"), ("threads_per_row", "block"), ("vector_width", "4"))
+    source = generate(problem_of(call, tensors), vector).kernel.source
+    assert "extern __shared__" in source
+    check(call, source, tensors)

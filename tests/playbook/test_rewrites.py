@@ -85,6 +85,15 @@ CELLS = {
         "def f(x):\n    return x.exp().sum(1).amax(1)\n",
         "inputs = [torch.randn(9, 4, 2, 64)]\n",
     ),
+    "joined_last": (
+        "def f(x):\n    a, b = x.unbind(1)\n"
+        "    return torch.stack([a * b, a + b], 1) - torch.stack([a.exp(), b - a], 1)\n",
+        "inputs = [torch.randn(5, 2, 40)]\n",
+    ),
+    "totals_by_rows": (
+        "def f(x):\n    return x.exp().sum(), x.exp().amax(1)\n",
+        "inputs = [torch.randn(6, 40)]\n",
+    ),
     "nested_sums": (
         "def f(x):\n    share = x.flatten(1).softmax(1).view(x.shape)\n"
         "    return (share.sum(1) * torch.arange(x.shape[2])).sum(1)\n",

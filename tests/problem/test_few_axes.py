@@ -103,3 +103,10 @@ def test_a_matrix_of_a_turn_and_a_shift_has_as_many_columns_as_both(turn: str, f
     )
     move = opened(f"{source}inputs = [torch.randn(5, 4, 4), torch.randn(5, 3)]\n").tensors[0]
     assert (move.dims[2] == 4) == (fixed == 4) and isinstance(move.dims[1], str)
+
+
+@pytest.mark.parametrize(("few", "row", "fixed"), [(8, 256, True), (9, 256, False), (8, 255, False)])
+def test_few_that_are_summed_before_their_row_is_reduced_are_fixed(few: int, row: int, fixed: bool) -> None:
+    source = "def f(x, w):\n    y = (x * w[..., None]).sum(1)\n    return y / y.norm(dim=-1, keepdim=True)\n"
+    problem = opened(f"{source}inputs = [torch.randn(5, {few}, {row}), torch.rand(5, {few})]\n")
+    assert [spec.dims[1] == few for spec in problem.tensors] == [fixed, fixed]

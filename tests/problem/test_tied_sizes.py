@@ -3,6 +3,7 @@
 import pytest
 
 from tests.problem.test_intake import opened
+from workbench.playbook.generate import generate
 from workbench.playbook.ir.agreements import agreements
 
 NEXT = """def f(logits, labels):
@@ -89,3 +90,18 @@ def test_a_batch_of_two_halves_is_twice_as_long_as_what_each_half_meets() -> Non
     assert both.dims == (f"2*{x.dims[0]}", *x.dims[1:])
     assert "kept as in the inputs: axis 0 of both is 2 times axis 0 of x" in problem.notes
     assert not agreements(problem, {name: name for name in problem.symbols})
+
+
+def test_rows_that_are_seen_as_so_many_for_each_of_others_are_so_many_times_as_many() -> None:
+    """What eight experts made of each token, put back in the tokens' order and added up."""
+    source = (
+        "def f(rows, places, w):\n    tokens, k = w.shape\n"
+        "    y = (rows[places].view(tokens, k, -1) * w[..., None]).sum(1)\n"
+        "    return y / y.norm(dim=-1, keepdim=True)\n"
+    )
+    problem = opened(f"{source}inputs = [torch.randn(40, 256), torch.randperm(40), torch.rand(5, 8)]\n")
+    _, places, weights = problem.tensors
+    assert weights.dims == (weights.dims[0], 8) and places.dims == (f"8*{weights.dims[0]}",)
+    assert any("8 times" in note for note in problem.notes)
+    source = generate(problem, ()).kernel.source
+    assert source.count("__global__") == 1

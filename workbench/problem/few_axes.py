@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
 from workbench.problem.components import MOST as FEWEST
-from workbench.problem.components import REDUCTIONS, reduced_axes
+from workbench.problem.components import REDUCTIONS, reduced_again, reduced_axes
 
 MOST = 8
 """Elements that an axis of few has at most."""
@@ -22,6 +22,8 @@ MANY = 2**12
 """Points from which on it is worth knowing how many coordinates they have."""
 BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
+ROW = 256
+"""Neighbours behind such an axis that are a row for a team of threads."""
 SORTED = 16
 """Elements that a row has at most which a network puts in order: 63 comparators, a register an element."""
 TERMS = frozenset(["sum", "prod", "amax", "amin"])
@@ -36,8 +38,8 @@ Sizes = Sequence[Mapping[str, int]]
 def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
     """Axes of inputs, by name and place, that are taken apart or whose reductions can be written out.
 
-    Of more than a point's coordinates none where something else is reduced too: long rows have threads of
-    their own.
+    Of more than a point's coordinates none where something else is reduced too, unless before it: long rows
+    have threads of their own.
     """
     sizes = [dict(case.sizes) for case in problem.cases]
     given = {spec.name: spec.dims for spec in problem.tensors}
@@ -50,9 +52,39 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
         if isinstance(shape[axis], str) and _is_of_many(shape, axis, sizes):
             fixed.add(shape[axis])
     fixed |= _in_order(problem.graph, given, sizes)
+    before = few_before_rows(problem.graph, given, sizes)
+    fixed.update(_met_in(problem.graph, given, before))
     return tuple(
         (spec.name, axis) for spec in problem.tensors for axis, dim in enumerate(spec.dims) if dim in fixed
     )
+
+
+def few_before_rows(
+    graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes
+) -> dict[str, tuple[tuple[Dim, ...], int]]:
+    """What is reduced along an axis of few, by node, and again along the row behind it: the experts of a
+    token, whose sum is normalised. The kernel that has the row makes the sum."""
+    nodes = {node.name: node for node in graph.nodes}
+    found = few_among(graph, given, sizes, MOST)
+    return {
+        name: (shape, axis)
+        for name, (shape, axis) in found.items()
+        if _is_beside(shape, axis, sizes, ROW) and reduced_again(graph, nodes[name], shape[axis])
+    }
+
+
+def _met_in(
+    graph: Graph, given: Mapping[str, tuple[Dim, ...]], found: Mapping[str, tuple[tuple[Dim, ...], int]]
+) -> Iterator[Dim]:
+    """Sizes of axes that are reduced, and of those that they meet in what is reduced."""
+    nodes = {node.name: node for node in graph.nodes}
+    shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    for name, (shape, axis) in found.items():
+        operand = nodes[name].args[0]
+        made = nodes.get(operand.ref) if isinstance(operand, Ref) else None
+        refs = [ref.ref for ref in made.refs if not ref.item] if made is not None else []
+        met = [shapes[ref] for ref in refs if len(shapes[ref]) >= len(shape) - axis]
+        yield from (dim for dim in (shape[axis], *(one[axis - len(shape)] for one in met)) if dim != 1)
 
 
 def _in_order(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:
@@ -144,7 +176,7 @@ def _is_of_many(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
     return bool(sizes) and all(math.prod(size_of(dim, one) for dim in others) >= MANY for one in sizes)
 
 
-def _is_beside(shape: tuple[Dim, ...], axis: int, sizes: Sizes) -> bool:
+def _is_beside(shape: tuple[Dim, ...], axis: int, sizes: Sizes, least: int = BESIDE) -> bool:
     return bool(sizes) and all(
-        math.prod(size_of(dim, one) for dim in shape[axis + 1 :]) >= BESIDE for one in sizes
+        math.prod(size_of(dim, one) for dim in shape[axis + 1 :]) >= least for one in sizes
     )

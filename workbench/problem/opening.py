@@ -112,8 +112,11 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     why = _fixed(problem)
     ties = tied_sizes(problem)
     if ties or any(why.values()):
-        axes = [axis for found in why.values() for axis in found]
-        traced, problem = _described(capture, seen, (*along, *dict.fromkeys(axes)), ties)
+        axes = (*along, *dict.fromkeys(axis for found in why.values() for axis in found))
+        traced, problem = _described(capture, seen, axes, ties)
+        if more := tuple(tie for tie in tied_sizes(problem) if tie not in ties):  # of what is fixed now
+            ties = (*ties, *more)
+            traced, problem = _described(capture, seen, axes, ties)
     told_of = (*_idle_notes(capture), *_mode_notes(seen.form))
     try:
         return _tried(problem, seen, traced, (*told_of, *_fixed_notes(why, seen), *_tied_notes(ties)), tell)

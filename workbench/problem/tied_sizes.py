@@ -10,20 +10,24 @@ Rows that are put at places, ``canvas[:, places] = rows``, are as many as the pl
 replace. An export asks for neither, as either may be one that is spread over the others. What is gathered has
 as many rows as there are: torch would take fewer places, and rows behind them would be left out.
 
-Some are so many times as long as others: what is guided by a text and what is not are halves of one batch.
+Some are so many times as long as others: what is guided by a text and what is not are halves of one batch,
+and what eight experts made of each token is seen as eight rows for it.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import prod
 
-from workbench.model import Problem, size_of
+from workbench.model import Dim, Problem, Ref, size_of
 from workbench.numerics.pointwise import POINTWISE
 from workbench.problem.meeting_sizes import Axis, dims_of, met_at_places
 
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*\b(?!\()")
+_NAME = re.compile(r"[A-Za-z_]\w*")
 _PRODUCT = re.compile(r"[A-Za-z_]\w*(\*[A-Za-z_]\w*)*")
 _POINTS = 5
 
@@ -60,6 +64,8 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
             yield one, whole
     dims = dims_of(problem)
     for node in problem.graph.nodes:
+        if node.op == "aten.view.default" and isinstance(node.args[0], Ref):
+            yield from _seen_as(dims[node.args[0]], node.outs[0].dims)
         if node.base_name not in POINTWISE:
             continue
         for own in (dims[ref] for ref in node.refs):
@@ -67,6 +73,19 @@ def _met(problem: Problem) -> Iterator[tuple[str, str]]:
                 plain = all(_PRODUCT.fullmatch(str(dim)) for dim in (one, whole))
                 if isinstance(one, str) and isinstance(whole, str) and one != whole and not plain:
                     yield one, whole
+
+
+def _seen_as(own: tuple[Dim, ...], seen: tuple[Dim, ...]) -> Iterator[tuple[str, str]]:
+    """One size that a view has as so many times another, all others being the same: rows of a gather that are
+    seen as eight for each token."""
+    left, right = (Counter(one) - Counter(other) for one, other in ((own, seen), (seen, own)))
+    for whole, parts in ((left, right), (right, left)):
+        symbols = [dim for dim in parts.elements() if isinstance(dim, str)]
+        times = prod(dim for dim in parts.elements() if isinstance(dim, int))
+        longer = [dim for dim in whole.elements() if dim != 1]
+        names = [dim for dim in (*symbols, *longer) if isinstance(dim, str) and _NAME.fullmatch(dim)]
+        if len(longer) == len(symbols) == 1 and len(names) == 2 and times > 1:
+            yield f"{times}*{symbols[0]}", names[1]
 
 
 def _matching(problem: Problem, one: str, other: str) -> dict[str, tuple[int, str]]:

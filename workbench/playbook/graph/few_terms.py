@@ -13,7 +13,7 @@ from workbench.playbook.graph.few_totals import few_totals
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.short_axes import axis_of_few
 from workbench.problem.components import MOST
-from workbench.problem.few_axes import few_among, reduced_few
+from workbench.problem.few_axes import few_among, few_before_rows, reduced_few
 
 _JOINS = {
     "sum": "aten.add.Tensor",
@@ -36,7 +36,7 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     given = edit.graph, edit.given, edit.cases
     found = reduced_few(*given).get(node.name)
     if found is None and axis_of_few(edit, node) is None:  # those are another rule's
-        found = few_among(*given, MOST).get(node.name)
+        found = few_among(*given, MOST).get(node.name) or few_before_rows(*given).get(node.name)
     if found is None or not isinstance(found[0][found[1]], int):
         return None
     shape, axis = found

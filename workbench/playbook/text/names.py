@@ -31,7 +31,7 @@ _CPP = frozenset(
     add_vector quotient over over_shared usual_scale store_at join_groups_each load_within store_within
     meet PIECE
     BLOCKS WHOLE item first_row next_row of_row fetch_step cluster ticket drawn turn clusters after_next
-    cluster_meet has_row base_row fast_erf
+    cluster_meet has_row base_row fast_erf shared on_chip
     load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC exp_below take_vector
     take_vectors logsum_of raised moved taken nearest_bf16 load_run Run IN_RUN APART left_by right_by
     load_rows store_rows store_rows_once FEW WIDE byte_of

@@ -53,7 +53,7 @@ def source_of(call: Call, tensors: Tensors, vector: Vector) -> str:
     return generate(problem_of(call, tensors, varying=False), vector).kernel.source
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("channels", [33, 64, 136])
 @pytest.mark.parametrize("way", WAYS)
 def test_a_norm_and_what_is_passed_on_beside(way: str, channels: int) -> None:

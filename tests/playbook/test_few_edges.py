@@ -49,7 +49,7 @@ def tensors_of(call: Call, count: int, dtype: torch.dtype = torch.float32) -> Te
     return {"edges": edges, "x": x}
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("count", [2, 7, 20])
 def test_found_as_torch_finds_them(call: Call, count: int) -> None:

@@ -68,7 +68,7 @@ def results(call: Call, tensors: Tensors, vector: Vector) -> tuple[list[torch.Te
     return list(done.outputs), source
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", CALLS)
 def test_as_torch_has_them(name: str) -> None:
     call, tensors = CALLS[name]
@@ -104,7 +104,7 @@ MEDIANS = {
 }
 
 
-@pytest.mark.many(4)
+@pytest.mark.many(8)
 @pytest.mark.parametrize("name", MEDIANS)
 @pytest.mark.parametrize("dim", [1, 2])
 def test_order_statistics(name: str, dim: int) -> None:

@@ -57,7 +57,7 @@ VECTORS: list[Vector] = [
 ]
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("name", CALLS)
 @pytest.mark.parametrize("vector", VECTORS, ids=["warp", "block", "bundle"])
 def test_right_places_of_right_values(name: str, vector: Vector) -> None:

@@ -59,7 +59,7 @@ def ran(body: str, shape: tuple[int, int, int]) -> tuple[torch.Tensor, torch.Ten
     return done.outputs[0], known["f"](*tensors.values()), source.partition("*/")[0]  # type: ignore[operator]
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @pytest.mark.parametrize("name", BODIES)
 def test_half_of_it_is_transformed(name: str) -> None:
     for shape in ((3, 6, 8), (2, 5, 7), (2, 4, 9), (1, 3, 2), (2, 2, 1)):

@@ -77,7 +77,7 @@ VECTORS: tuple[Vector, ...] = (
 )
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(6)
 @pytest.mark.parametrize(("name", "vector"), crossed(CASES, VECTORS))
 def test_no_library_is_called_and_the_last_one_stays(name: str, vector: Vector) -> None:
     call, tensors = CASES[name]

@@ -72,7 +72,7 @@ def source_of(
     return source
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("blocks", [2, 3])
 @pytest.mark.parametrize(("name", "threads"), TRIED)
 def test_right(name: str, threads: int, blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:

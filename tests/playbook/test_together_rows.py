@@ -107,7 +107,7 @@ CASES: dict[str, tuple[Call, dict[str, torch.Tensor], dict[str, torch.Tensor]]] 
 }
 
 
-@pytest.mark.many(5)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("name", CASES)
 def test_right_in_any_order(name: str) -> None:
     call, large, given = CASES[name]

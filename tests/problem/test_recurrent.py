@@ -38,7 +38,7 @@ def traced(layer: nn.Module, x: Tensor) -> Traced:
 
 
 @pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN:UserWarning")
-@pytest.mark.many(5)
+@pytest.mark.many(10)
 @pytest.mark.parametrize("first", [False, True], ids=["steps first", "batch first"])
 @pytest.mark.parametrize("both", [False, True], ids=["one way", "both ways"])
 @pytest.mark.parametrize("name", LAYERS)

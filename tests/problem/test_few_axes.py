@@ -110,3 +110,17 @@ def test_few_that_are_summed_before_their_row_is_reduced_are_fixed(few: int, row
     source = "def f(x, w):\n    y = (x * w[..., None]).sum(1)\n    return y / y.norm(dim=-1, keepdim=True)\n"
     problem = opened(f"{source}inputs = [torch.randn(5, {few}, {row}), torch.rand(5, {few})]\n")
     assert [spec.dims[1] == few for spec in problem.tensors] == [fixed, fixed]
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "fixed"), [(5000, 4, True), (5000, 1, True), (5000, 5, False), (50, 4, False)]
+)
+def test_many_small_matrices_that_are_multiplied_are_of_known_size(
+    count: int, columns: int, fixed: bool
+) -> None:
+    inputs = f"inputs = [torch.randn({count}, 4, 4), torch.randn({count}, 4, {columns})]\n"
+    problem = opened(f"def f(a, b):\n    return (a @ b).relu()\n{inputs}")
+    assert [spec.dims[1:] == (4, last) for spec, last in zip(problem.tensors, (4, columns), strict=True)] == [
+        fixed,
+        fixed,
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from workbench.model import Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.joined_last import stacked_along
 
 _CAT, _VIEW = "aten.cat.default", "aten.view.default"
 _SELECT, _SLICE = "aten.select.int", "aten.slice.Tensor"
@@ -61,9 +62,9 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = 
                 return (
                     None if found is None else edit.converted(found, dtype)
                 )  # parts may be of several types
-        case OpNode(op=op, args=(Ref() as of, _)) if op == _VIEW:
-            stacked = _stacked(edit, of, axis)
-            if not stacked or made.outs[0].dims != _with_axis(edit, stacked[0], axis, len(stacked)):
+        case OpNode(op=op) if op == _VIEW:
+            stacked = stacked_along(edit, made, axis - len(made.outs[0].dims))
+            if not stacked:
                 return None
             one = edit.view(stacked[place_at], _with_axis(edit, stacked[0], axis, 1))
             return edit.converted(one, made.outs[0].dtype)
@@ -72,15 +73,6 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = 
             if along % len(made.outs[0].dims) == axis and _is_in_steps_of_one(made) and first is not None:
                 return _element(edit, of, axis, first + place_at, whole=whole)
     return None
-
-
-def _stacked(edit: GraphEdit, ref: Ref, axis: int) -> list[Ref]:
-    """What is joined along ``axis`` where all parts have one shape, as ``stack`` has them joined."""
-    match edit.made(ref):
-        case OpNode(op=op, args=((*parts,), *along)) as made if op == _CAT and _axis(made, along) == axis:
-            found = [part for part in parts if isinstance(part, Ref)]
-            return found if len({edit.spec(part).dims for part in found}) == 1 else []
-    return []
 
 
 def _with_axis(edit: GraphEdit, ref: Ref, axis: int, size: int) -> tuple[Dim, ...]:

@@ -309,6 +309,16 @@ def test_of_a_one_hot_code_only_places_that_are_as_good_may_be_the_one() -> None
         places = exact(torch.arange(4), "i64")
         code = pointwise("eq", torch.ops.aten.eq.Tensor, [index, places], {}, "bool")
         assert (code.error > 0).tolist() == [[False, True, True, False], [False] * 4]
-        # Of places of another kind nothing is known but the chosen one.
-        other = pointwise("eq", torch.ops.aten.eq.Tensor, [index, exact(places.value + 1, "i64")], {}, "bool")
-        assert (other.error > 0).tolist() == [[True, False, False, False], [False] * 4]
+
+
+def test_a_label_may_be_the_place_that_was_chosen_where_it_is_as_good() -> None:
+    """As an accuracy asks: of two that are equal a kernel may choose either; -100 is no place."""
+    scores = exact(torch.tensor([[1.0, 3.0, 3.0], [1.0, 3.0, 3.0], [3.0, 3.0, 0.0], [2.0, 1.0, 0.0]]), "f32")
+    labels = exact(torch.tensor([2, 0, -100, 1]), "i64")
+    index = choices.index_of_extremum(torch.argmax, scores, -1, False)
+    right = pointwise("eq", torch.ops.aten.eq.Tensor, [index, labels], {}, "bool")
+    assert (right.error > 0).tolist() == [True, False, False, False]
+    _, best = choices.selected(torch.ops.aten.topk.default, scores, [1], {}, "f32")
+    beside = movement.move("unsqueeze", torch.ops.aten.unsqueeze.default, [labels, 1], {}, "i64")
+    among = pointwise("eq", torch.ops.aten.eq.Tensor, [best, beside], {}, "bool")
+    assert (among.error > 0).tolist() == [[True], [False], [False], [False]]

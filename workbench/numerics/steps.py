@@ -48,40 +48,41 @@ def edge_distance(name: str, args: Sequence[Any]) -> Tensor | None:
 def may_be_equal(name: str, args: Sequence[Any]) -> list[Tensor]:
     """1 where numbers that differ may be equal as their errors allow, which neither end of an error shows.
 
-    A place that was chosen by its size is no number give or take some: of the places along the axis, as a
-    one-hot code asks, it may be those that are as good.
+    A place that was chosen by its size is no number give or take some: it may be another that is as good, of
+    the places along the axis, as a one-hot code asks, or a label's.
     """
     errors = [one.error for one in args if isinstance(one, Tracked) and not one.is_exact]
     apart = edge_distance(name, args) if name in ("eq", "ne") and errors else None
     if apart is None:
         return []
-    near = apart <= sum(errors[1:], errors[0])
-    for one, other in (tuple(args), tuple(reversed(args))):
-        if isinstance(one, Tracked) and one.tie is not None:
-            as_good = _as_good_places(one.tie, other)
-            if as_good is None or as_good.shape != apart.shape:
-                return []
-            near = as_good
-    return [((apart > 0) & near).to(torch.float64)]
+    pairs = (args[0], args[1]), (args[1], args[0])
+    ties = [(one.tie, other) for one, other in pairs if isinstance(one, Tracked) and one.tie is not None]
+    near = [_is_as_good(tie, other, apart.shape) for tie, other in ties]
+    if not ties:
+        near = [apart <= sum(errors[1:], errors[0])]
+    return [((apart > 0) & one).to(torch.float64) for one in near if one is not None]
 
 
-def _as_good_places(tie: Tie, places: Any) -> Tensor | None:
-    """Which places along the axis of a choice are as good as the chosen one; None where ``places`` are not
-    those of the axis. What may be anything is no better than the rest: its error tells nothing of them."""
+def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
+    """Which of the places that a choice is compared with are as good as the chosen one, in the comparison's
+    shape; None where they do not lie as the choice does. What may be anything is no better than the rest."""
     source, error, dim = tie.source.to(torch.float64), tie.error, tie.dim
-    if dim is None or source.dim() == 0 or not isinstance(places, Tracked) or not places.is_exact:
+    if dim is None or source.dim() == 0:
         return None
     dim %= source.dim()
-    index = tie.index if tie.index.dim() == source.dim() else tie.index.unsqueeze(dim)
-    size = source.shape[dim]
-    along = torch.arange(size, device=source.device).reshape(-1, *(1,) * (source.dim() - 1 - dim))
-    asked = places.value
-    if index.shape[dim] != 1 or asked.numel() != size or asked.shape[-along.dim() :] != along.shape:
+    index, at = tie.index, torch.as_tensor(places.value if isinstance(places, Tracked) else places)
+    at = at.to(source.device, torch.int64).expand(shape)
+    if index.dim() < source.dim():
+        index = index.unsqueeze(dim)
+        at = at.unsqueeze(dim) if shape == tie.shape else at
+    others = [(*one.shape[:dim], *one.shape[dim + 1 :]) for one in (source, index, at)]
+    if len(set(others)) > 1 or index.shape[dim] not in (1, at.shape[dim]):
         return None
-    if not torch.equal(asked.reshape(-1), along.reshape(-1).to(asked.dtype)):
-        return None
-    slack = error + error.gather(dim, index)
-    return ((source - source.gather(dim, index)).abs() <= slack) & torch.isfinite(slack)
+    inside = (at >= 0) & (at < source.shape[dim])
+    safe = at.clamp(0, source.shape[dim] - 1)
+    slack = error.gather(dim, safe) + error.gather(dim, index)
+    off = (source.gather(dim, safe) - source.gather(dim, index)).abs()
+    return (inside & (off <= slack) & torch.isfinite(slack)).reshape(shape)
 
 
 def to_whole(value: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FrameType, TracebackType
 
 from workbench.problem.lines import is_persons
@@ -36,13 +35,13 @@ class Patience:
         self._send = send
         self._tick_s = tick_s
         self._stage = ""
-        self._began = 0.0
-        self._seen = self._theirs = _Spent(0.0, 0.0)
+        self._began = self._wall = self._cpu = 0.0
+        self._seen = 0.0, 0.0
 
     def tell(self, stage: str) -> None:
         """Say what is done next."""
-        self._stage, self._seen, self._theirs = stage, _Spent.now(), _Spent(0.0, 0.0)
-        self._began = self._seen.wall
+        self._stage, self._wall, self._cpu = stage, 0.0, 0.0
+        self._began, _ = self._seen = time.monotonic(), time.process_time()
         self._send(stage)
 
     def __enter__(self) -> Patience:
@@ -55,38 +54,21 @@ class Patience:
         signal.signal(signal.SIGALRM, self._before)
 
     def _tick(self, number: int, frame: FrameType | None) -> None:
-        now = _Spent.now()
-        wall = now.wall - self._began
+        now, cpu = time.monotonic(), time.process_time()
+        wall = now - self._began
         if wall < self._tick_s / 2:
             return
         where = _persons_line(frame)
         if where:
-            self._theirs = self._theirs + (now - self._seen)
-        self._seen = now
-        if self._stage in RUNS_CODE and (self._theirs.cpu > MOST_CPU_S or self._theirs.wall > MOST_WALL_S):
+            self._wall += now - self._seen[0]
+            self._cpu += cpu - self._seen[1]
+        self._seen = now, cpu
+        if self._stage in RUNS_CODE and (self._cpu > MOST_CPU_S or self._wall > MOST_WALL_S):
             raise TookTooLong(
                 f"{where}still running after {wall:.0f} s of {self._stage}. Is there an endless loop?\n"
                 "Otherwise give it less to do: smaller inputs, fewer layers, no training or downloads."
             )
         self._send(f"{self._stage}, {wall:.0f} s so far" + (f" (at {where[:-2]})" if where else ""))
-
-
-@dataclass(frozen=True)
-class _Spent:
-    """Seconds by the clock and of the processor."""
-
-    wall: float
-    cpu: float
-
-    @classmethod
-    def now(cls) -> _Spent:
-        return cls(time.monotonic(), time.process_time())
-
-    def __add__(self, other: _Spent) -> _Spent:
-        return _Spent(self.wall + other.wall, self.cpu + other.cpu)
-
-    def __sub__(self, other: _Spent) -> _Spent:
-        return _Spent(self.wall - other.wall, self.cpu - other.cpu)
 
 
 def _persons_line(frame: FrameType | None) -> str:

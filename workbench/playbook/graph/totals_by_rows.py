@@ -29,7 +29,8 @@ def totals_by_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     spec, out = edit.spec(operand), node.outs[0]
     if node.op == _SUM and out.dtype in _ROUNDED:  # torch adds these up in 32 bits; a row's sum would round
         return None
-    axes, read = reduced_axes(node, len(spec.dims)), set(_read(edit, operand))
+    axes = reduced_axes(node, len(spec.dims))
+    read = set(_read(edit, operand)) if len(axes) > 1 else set[str]()
     within = next(_within(edit, spec.dims, axes, read), None) if read else None
     if within is None:
         return None

@@ -111,6 +111,19 @@ def test_where_there_may_be_nothing_the_other_end_of_a_logarithm_speaks_for_both
     assert bool((made.error < 1e-5).all())
 
 
+def test_what_overflowed_is_no_pole_of_what_is_behind_it() -> None:
+    """float32's square of 3e19 is infinite, and so is its root and one more than that."""
+    nodes = (
+        ops.node("s", "aten.mul.Tensor", X, X),
+        ops.node("c", "aten.clamp.default", ops.ref("s"), 0.1),
+        ops.node("r", "aten.sqrt.default", ops.ref("c")),
+        ops.node("y", "aten.add.Tensor", ops.ref("r"), 1.0),
+    )
+    graph = Graph(nodes=nodes, outputs=(ops.ref("y"),))
+    (made,) = Running(sizes={}).outputs(graph, {"x": torch.tensor([3.0, 1e19, 3e19])})
+    assert made.error.isinf().tolist() == [False, False, True]
+
+
 def test_a_share_that_rounding_makes_nothing_may_meet_an_infinity() -> None:
     """An infinite price times a share of 1e-20: infinite in float64, NaN where the share has become zero."""
     nodes = (

@@ -85,7 +85,8 @@ def without_poles(moved: Tensor, value: Tensor, end: Tensor, span: Span) -> Tens
     poles = moved.isinf()
     if not bool(poles.any()):
         return moved
-    at_end = ((end == least) | (end == most)).expand(moved.shape)
+    # Where there is no end, an infinity is what overflowed and no pole.
+    at_end = (((end == least) | (end == most)) & torch.isfinite(end)).expand(moved.shape)
     return torch.where(at_end & poles & torch.isfinite(value), torch.nan, moved)
 
 

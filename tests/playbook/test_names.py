@@ -1,12 +1,14 @@
 """Names never hide what the generated text calls."""
 
 import re
+from pathlib import Path
 
 import pytest
 import torch
 
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check
+from workbench import playbook
 from workbench.playbook.device_functions import cuda_helpers
 from workbench.playbook.generate import generate
 from workbench.playbook.text import cuda_text
@@ -19,6 +21,23 @@ def test_helper_functions_keep_their_names() -> None:
     assert {"sign", "larger", "warp_reduce"} <= functions
     for function in (*functions, "isnan", "isinf"):
         assert Names().new(function) != function
+
+
+def test_no_size_is_called_what_a_kernel_or_a_helper_calls_a_number_of_its_own() -> None:
+    """Sizes are macros: one called SIZE would stand in ``template <int SIZE>``, too."""
+    declared = re.compile(
+        r"\b(?:int|bool|typename|size_t|unsigned)\s+((?:[A-Z][A-Z0-9_]+,\s*)*[A-Z][A-Z0-9_]+)\b"
+    )
+    package = Path(playbook.__file__).parent
+    own = {
+        name
+        for folder in ("device_functions", "kernels")
+        for file in (package / folder).glob("*.py")
+        for names in declared.findall(file.read_text())
+        for name in re.split(r",\s*", names)
+    }
+    assert {"SIZE", "VEC", "TILE", "PATCH_DEEP"} <= own
+    assert {name for name in own if Names().new(name) == name} == set()
 
 
 def test_functions_of_cuda_and_c_keep_their_names() -> None:

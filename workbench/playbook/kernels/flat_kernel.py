@@ -209,7 +209,10 @@ def line_scope(
             return found
         base = at(expr.view) if further is None else further(expr, at(expr.view))
         if isinstance(expr, Index):
-            return base if expr.dtype == "i32" else Text(f"static_cast<long long>({base.code})")
+            # Signed, as it may be compared with a negative number: how far a padding of some size cuts.
+            return Text(
+                f"int({base.code})" if expr.dtype == "i32" else f"static_cast<long long>({base.code})"
+            )
         index = lookup_text(expr, base, frame, scope.text)
         alone = frame.element(expr.buffer, index)
         streamed = frame.site.schedule.stream and expr.view.is_linear and frame.has_hints(expr.buffer)

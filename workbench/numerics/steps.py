@@ -58,21 +58,25 @@ def may_be_equal(name: str, args: Sequence[Any]) -> list[Tensor]:
     pairs = (args[0], args[1]), (args[1], args[0])
     ties = [(one.tie, other) for one, other in pairs if isinstance(one, Tracked) and one.tie is not None]
     near = [_is_as_good(tie, other, apart.shape) for tie, other in ties]
-    if not ties:
-        near = [apart <= sum(errors[1:], errors[0])]
-    return [((apart > 0) & one).to(torch.float64) for one in near if one is not None]
+    by_number = apart <= sum(errors[1:], errors[0])
+    found = [by_number if one is None else one for one in near] if ties else [by_number]
+    return [((apart > 0) & one).to(torch.float64) for one in found]
 
 
 def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
     """Which of the places that a choice is compared with are as good as the chosen one, in the comparison's
-    shape; None where they do not lie as the choice does. What may be anything is no better than the rest."""
+    shape; None where they do not lie as the choice does."""
     source, error, dim = tie.source.to(torch.float64), tie.error, tie.dim
     if dim is None or source.dim() == 0:
         return None
     dim %= source.dim()
     index, at = tie.index, torch.as_tensor(places.value if isinstance(places, Tracked) else places)
     at = at.to(source.device, torch.int64).expand(shape)
-    if index.dim() < source.dim():
+    codes = len(shape) == source.dim() + 1 and shape[:-1] == index.shape
+    if codes:  # of several choices a row, each with a code along a last axis of its own
+        at = at.movedim(-1, dim + 1).flatten(dim, dim + 1)
+        index = index.repeat_interleave(shape[-1], dim)
+    elif index.dim() < source.dim():
         index = index.unsqueeze(dim)
         at = at.unsqueeze(dim) if shape == tie.shape else at
     others = [(*one.shape[:dim], *one.shape[dim + 1 :]) for one in (source, index, at)]
@@ -81,8 +85,11 @@ def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
     inside = (at >= 0) & (at < source.shape[dim])
     safe = at.clamp(0, source.shape[dim] - 1)
     slack = error.gather(dim, safe) + error.gather(dim, index)
-    off = (source.gather(dim, safe) - source.gather(dim, index)).abs()
-    return (inside & (off <= slack) & torch.isfinite(slack)).reshape(shape)
+    there, chosen = source.gather(dim, safe), source.gather(dim, index)
+    good = inside & (
+        ((there - chosen).abs().nan_to_num(torch.inf) <= slack) | (there.isnan() & chosen.isnan())
+    )
+    return good.unflatten(dim, (-1, shape[-1])).movedim(dim + 1, -1) if codes else good.reshape(shape)
 
 
 def to_whole(value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""A router of experts: the two best, their weights put where they belong, each token's place in its expert."""
+"""A router of experts: the two best, their weights put where they belong, each token's place there."""
 
 import torch
 import torch.nn as nn

@@ -18,6 +18,7 @@ from workbench.foreign.values import Allowance, ForeignEvaluation, ForeignOption
 from workbench.model import Problem
 from workbench.problem.capture import read_file
 from workbench.problem.intake import open_problem
+from workbench.workers import Limits, torch_ready
 
 HERE = Path(__file__).parent
 AT_ONCE = 2
@@ -112,6 +113,23 @@ def judged(
         options = ForeignOptions(device=device, calls=CALLS, allowance=allowance, timing=timing)
         return Judged(entry, judge_solution(opened[entry.problem], entry.path.read_text(), options))
 
+    _leave_bytecode()
     with ThreadPoolExecutor(AT_ONCE_ON_GPU if device == "cuda" else AT_ONCE) as threads:
         yield from threads.map(one, [entry for entry in wanted if not entry.timed])
     yield from map(one, (entry for entry in wanted if entry.timed))
+
+
+def _leave_bytecode() -> None:
+    """What each solution's process imports, once in a process that may write.
+
+    A fresh environment has no bytecode, and the sandbox writes none: every solution compiled setuptools
+    anew, a third of what it took.
+    """
+    torch_ready().call(f"{__name__}:import_builder", b"", Limits())
+
+
+def import_builder(payload: bytes) -> bytes:
+    """Worker function of ``_leave_bytecode``."""
+    import torch.utils.cpp_extension  # noqa: F401
+
+    return payload

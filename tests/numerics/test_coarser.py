@@ -113,6 +113,7 @@ def bounded(source: str, kind: InputKind, seed: int = 0) -> tuple[Tensors, Outpu
     return tensors, bounds(problem, case.size_map, tensors, oracle, lambda: reference.call(tensors))[0]
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("honest", [block, wide, as_flash_attention_does], ids=lambda one: one.__name__)
 def test_a_block_may_round_where_it_likes(honest: Callable[[Tensors], Tensor]) -> None:
     for kind in ("normal", "scale 1e-3", "scale 64", "sparse", "zero-one"):

@@ -129,6 +129,7 @@ def test_an_index_beside_the_right_one_is_wrong() -> None:
     assert outcome.kind == "mismatch", outcome
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("fill", ["-1e9", "-1e30", "torch.finfo(torch.float32).min"])
 def test_what_a_mask_puts_there_is_no_measure_of_what_it_leaves(fill: str) -> None:
     """Twice the scores are wrong, however large a number stands beside them."""

@@ -121,6 +121,7 @@ def all_totals(t: Tensors) -> Tensor:
     return torch.cumsum(t["x"], 1)
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize(("call", "scans"), [(discounted, 0), (second_total, 0), (all_totals, 1)])
 def test_running_totals_of_few_are_written_out_where_they_are_no_result(

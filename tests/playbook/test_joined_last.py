@@ -65,7 +65,7 @@ def as_they_lie(t: Tensors) -> Tensor:
     return torch.stack([a, b], 1) * torch.stack([b, c], 1)
 
 
-@pytest.mark.many(3)
+@pytest.mark.many(5)
 @pytest.mark.parametrize("call", [neighbours, in_place, last_axis, cut_out])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_pieces_are_computed_with_and_stacked_last(call: Call, dtype: torch.dtype) -> None:

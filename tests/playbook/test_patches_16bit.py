@@ -49,7 +49,7 @@ def rounded_once(got: Tensor, want: Tensor) -> None:
     assert ((got.double() - want).abs() <= allowed).all()
 
 
-@pytest.mark.many(37)
+@pytest.mark.many(61)
 @pytest.mark.parametrize("pairs", ["off", "on"])
 @pytest.mark.parametrize("threads", THREADS)
 @pytest.mark.parametrize("dtype", HALF_A_PLACE)

@@ -91,6 +91,7 @@ def test_no_choice_is_left_and_the_numbers_are_right(call: Call) -> None:
         check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+@pytest.mark.many(2)
 @pytest.mark.parametrize("call", [filled, read_back, with_the_first, backwards_rounded])
 def test_steps_that_are_alike_are_a_loop(call: Call) -> None:
     tensors = {"x": torch.randn(3, 12, 5)}

@@ -6,6 +6,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 
 # nbval brings jsonschema, which takes four seconds of a processor to import, in each process of a run.
 PYTEST := $(BIN)/pytest -p no:nbval
+# In the order of tests/conftest.py: pytest-xdist puts files of few tests last, and some of them take longest.
+BY_FILE := --dist loadfile --no-loadscope-reorder
 # Bytecode is kept, whatever the person's shell says: without it each process compiles all of the tests again.
 unexport PYTHONDONTWRITEBYTECODE
 # IPython warns where another environment is active than the one it runs in, and warnings are errors of the tests.
@@ -75,7 +77,7 @@ test:
 	$(MAKE) -j 2 --output-sync=target $(VENV)/installed-dev had-for-the-browser
 	rm -rf $(WORKBENCH_SUITE_CACHE)
 	$(MAKE) -j 2 --output-sync=target in-the-browser lint notebooks sample
-	$(PYTEST) tests -n 2 --dist loadfile --max-worker-restart 0
+	$(PYTEST) tests -n 2 $(BY_FILE) --max-worker-restart 0
 
 notebooks: $(VENV)/installed-dev
 	$(if $(WORKBENCH_SUITE_CACHE),WORKBENCH_CACHE=$(WORKBENCH_SUITE_CACHE)) $(BIN)/pytest --nbval-lax notebooks
@@ -84,7 +86,7 @@ sample: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook/test_random_graphs.py -m sweep -n 2 --max-worker-restart 0
 
 everything: $(VENV)/installed-dev
-	$(PYTEST) tests -n 3 --dist loadfile --max-worker-restart 0 --every-case -m 'not browser and not gpu and not sweep'
+	$(PYTEST) tests -n 3 $(BY_FILE) --max-worker-restart 0 --every-case -m 'not browser and not gpu and not sweep'
 
 sweep: $(VENV)/installed-dev
 	$(PYTEST) tests/playbook tests/plan -m sweep

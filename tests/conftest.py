@@ -36,9 +36,8 @@ QUICK = (
     "plan", "profile", "search", "session", "syntax", "tree", "views",
 )  # fmt: skip
 """Folders and files whose tests are short: they come last, so that processes end at about the same time."""
-gc.set_threshold(
-    100_000, 20, 20
-)  # an export of torch's makes so much: to look after 20 000 still took a tenth
+# An export of torch's makes so much that looking at each 20 000 still took a tenth.
+gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -268,6 +268,10 @@ def test_a_worker_that_died_while_it_waited_is_not_asked() -> None:
 def test_modules_run_in_evaluation_mode() -> None:
     problem = opened("model = nn.Sequential(nn.Linear(5, 4), nn.Dropout(), nn.BatchNorm1d(4))\n" + X)
     assert problem.kind == "module_instance" and any("evaluation mode" in note for note in problem.notes)
+    for tracks in (True, False):
+        made = f"model = nn.Sequential(nn.Linear(5, 4), nn.InstanceNorm1d(4, track_running_stats={tracks}))\n"
+        problem = opened(made + "inputs = [torch.randn(3, 4, 5)]")
+        assert any("evaluation mode (InstanceNorm1d)" in note for note in problem.notes) is tracks
 
 
 def test_kernelbench_model() -> None:

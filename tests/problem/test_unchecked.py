@@ -56,3 +56,15 @@ def test_a_number_that_vmap_made_a_tensor_of_is_one() -> None:
 
     traced = trace(lambda t: torch.vmap(each)(t["x"]), {"x": torch.randn(4, 5)}, varying=False)
     assert [(node.op, node.args) for node in traced.graph.nodes][1] == ("aten.full.default", ((), 50.0))
+
+
+def test_a_distribution_is_traced_without_its_looks_at_values_and_looks_again_afterwards() -> None:
+    def likelihood(t: dict[str, Tensor]) -> Tensor:
+        return torch.distributions.Normal(t["mean"], t["spread"].exp()).log_prob(t["x"]).sum(-1)
+
+    shapes = {"mean": (3, 4), "spread": (4,), "x": (3, 4)}
+    tensors = {name: torch.randn(shape) for name, shape in shapes.items()}
+    traced = trace(likelihood, tensors, varying=True)
+    assert "aten.log.default" in {node.op for node in traced.graph.nodes}
+    with pytest.raises(ValueError, match="invalid values"):
+        torch.distributions.Normal(tensors["mean"], -torch.ones(4))

@@ -104,6 +104,16 @@ def of(call: Callable[[Tensors], Tensor], dtype: torch.dtype = torch.float32) ->
     return problem_of(call, tensors(dtype), varying=False)
 
 
+def test_a_bilinear_layer_counts_each_pair_of_features() -> None:
+    def call(t: Tensors) -> Tensor:
+        return F.bilinear(t["a"], t["b"], t["weight"])
+
+    problem = problem_of(
+        call, {"a": torch.randn(6, 4), "b": torch.randn(6, 5), "weight": torch.randn(3, 4, 5)}
+    )
+    assert least_flops(problem, problem.cases[0]) == 2 * 6 * 3 * 4 * 5
+
+
 @pytest.mark.many(3)
 @pytest.mark.parametrize(
     ("call", "part"),

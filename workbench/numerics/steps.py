@@ -89,7 +89,10 @@ def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
     good = inside & (
         ((there - chosen).abs().nan_to_num(torch.inf) <= slack) | (there.isnan() & chosen.isnan())
     )
-    return good.unflatten(dim, (-1, shape[-1])).movedim(dim + 1, -1) if codes else good.reshape(shape)
+    if codes:
+        each = good.reshape(*good.shape[:dim], -1, shape[-1], *good.shape[dim + 1 :])
+        return each.movedim(dim + 1, -1)
+    return good.reshape(shape)
 
 
 def to_whole(value: Tensor) -> Tensor:

@@ -215,11 +215,17 @@ def _mode_notes(form: Form) -> tuple[str, ...]:
     """Say so where evaluation mode changes what a module computes."""
     if not isinstance(form.target, nn.Module):
         return ()
-    kinds = {type(part) for part in form.target.modules() if type(part).__module__.startswith("torch.")}
-    told_of = sorted(k.__name__ for k in kinds if "Dropout" in k.__name__ or "BatchNorm" in k.__name__)
+    parts = [part for part in form.target.modules() if type(part).__module__.startswith("torch.")]
+    told_of = sorted({type(part).__name__ for part in parts if _has_modes(part)})
     if not told_of:
         return ()
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)
+
+
+def _has_modes(part: nn.Module) -> bool:
+    """An instance norm is one of those only where it keeps statistics."""
+    name = type(part).__name__
+    return "Dropout" in name or "BatchNorm" in name or getattr(part, "running_mean", None) is not None
 
 
 def _fixed(problem: Problem) -> dict[str, tuple[Axis, ...]]:

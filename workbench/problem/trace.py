@@ -34,7 +34,7 @@ from workbench.problem.lowering import lowered
 from workbench.problem.recurrent import whole
 from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
-from workbench.problem.unchecked import UNCHECKED
+from workbench.problem.unchecked import UNCHECKED, distributions_that_trust
 
 _BY_VALUES = ("GuardOnDataDependentSymNode", "DataDependentOutputException", "DynamicOutputShapeException")
 """Torch's names for: only the values of a tensor tell."""
@@ -138,7 +138,7 @@ def _export(
                 return call(dict(zip(names, tensors, strict=True)))
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
-    with kept_for_the_table(), _without_formats():
+    with kept_for_the_table(), _without_formats(), distributions_that_trust():
         program = export(
             Reference(), (tuple(tensors.values()),), dynamic_shapes={"tensors": dynamic}, strict=False
         )

@@ -2,7 +2,8 @@
 
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
 the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
-labels have the places' sizes: an export would take them for sizes of their own. A diagonal is filled through
+labels have the places' sizes: an export would take them for sizes of their own. A distribution looks at its
+parameters and at what is asked of it. A diagonal is filled through
 a view of the storage, which no graph of values has. Where torch makes numbers of sizes, as it finds slopes or
 takes along an axis, the same is done with sizes that vary.
 """
@@ -10,14 +11,27 @@ takes along an axis, the same is done with sizes that vary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 from torch.nn import functional as F
 
 from workbench.problem.order_statistics import quantile_of
+
+
+@contextmanager
+def distributions_that_trust() -> Iterator[None]:
+    """Distributions of torch take what they are given, but for those that were told to look."""
+    before = Distribution._validate_args
+    Distribution.set_default_validate_args(False)
+    try:
+        yield
+    finally:
+        Distribution.set_default_validate_args(before)
 
 
 def _gaussian_nll_loss(

@@ -32,7 +32,7 @@ ones_like arange scalar_tensor empty lift_fresh_copy convert_element_type
 """
 _REDUCTIONS = "sum mean amax amin max min argmax argmin prod any all var std var_mean std_mean logsumexp"
 _EXTERNAL = """
-mm bmm addmm _addmm_activation baddbmm matmul mv dot linear convolution conv2d conv1d conv3d sort topk
+mm bmm addmm _addmm_activation baddbmm matmul mv dot linear _trilinear convolution conv2d conv1d conv3d sort topk
 kthvalue cumsum
 cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
@@ -65,7 +65,7 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             seen = few * (few + 1) // 2 + (queries - few) * keys
             pairs = seen if len(args) > 5 and args[5] is True else queries * keys
             return 2.0 * math.prod(inputs[0][:-2]) * pairs * (inputs[1][-1] + inputs[2][-1])
-        case "conv1d" | "conv2d" | "conv3d":
+        case "conv1d" | "conv2d" | "conv3d" | "_trilinear":  # the weight has all that is summed over
             return 2.0 * results * math.prod(inputs[1][1:])
         case _:
             return 0.0

@@ -37,7 +37,8 @@ def test_no_size_is_called_what_a_kernel_or_a_helper_calls_a_number_of_its_own()
         for name in re.split(r",\s*", names)
     }
     assert {"SIZE", "VEC", "TILE", "PATCH_DEEP"} <= own
-    assert {name for name in own if Names().new(name) == name} == set()
+    handed_out = {"AHEAD"}  # as any other name, and in weights_kernel.py taken before a size is named
+    assert {name for name in own if Names().new(name) == name} == handed_out
 
 
 def test_functions_of_cuda_and_c_keep_their_names() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from workbench.problem.trace import trace
 from workbench.problem.unchecked import UNCHECKED
@@ -58,7 +59,11 @@ def test_a_number_that_vmap_made_a_tensor_of_is_one() -> None:
     assert [(node.op, node.args) for node in traced.graph.nodes][1] == ("aten.full.default", ((), 50.0))
 
 
-def test_a_distribution_is_traced_without_its_looks_at_values_and_looks_again_afterwards() -> None:
+def test_a_distribution_is_traced_without_its_looks_at_values_and_looks_again_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Distribution, "_validate_args", True)  # some of torch's own modules turn it off
+
     def likelihood(t: dict[str, Tensor]) -> Tensor:
         return torch.distributions.Normal(t["mean"], t["spread"].exp()).log_prob(t["x"]).sum(-1)
 

@@ -21,6 +21,7 @@ from workbench.playbook.graph.half_spectrum import half_spectrum
 from workbench.playbook.graph.joined_last import joined_last
 from workbench.playbook.graph.known_largest import known_largest
 from workbench.playbook.graph.last_written import last_written
+from workbench.playbook.graph.moved_first import moved_first
 from workbench.playbook.graph.nested_sums import nested_sums
 from workbench.playbook.graph.parts_of_joined import parts_of_joined
 from workbench.playbook.graph.put_steps import put_steps
@@ -62,6 +63,7 @@ RULES: Mapping[str, Rule] = {
     "last_written": last_written,
     "joined_last": joined_last,
     "totals_by_rows": totals_by_rows,
+    "moved_first": moved_first,
 }
 """Rewrites of one node each, by the name of their technique, in the order in which they are tried."""
 _ALWAYS: tuple[Rule, ...] = (parts_of_joined, one_product, rows_as_they_lie, bias_on_rows, bias_in_product)
@@ -106,6 +108,7 @@ MAY_COST = frozenset(
         "last_written",
         "joined_last",
         "totals_by_rows",
+        "moved_first",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -241,6 +241,18 @@ ALGEBRA = (
         "is a total of as many numbers as there are rows. Maxima and minima go the same way.",
     ),
     _rewrite(
+        "moved_first",
+        "rows are read in the order in which they are wanted",
+        "memory",
+        "bytes: rows that nobody wants are not read, and those that are wanted are read once",
+        "A transformer normalises all tokens of an image and takes the first one of each; a Swin block "
+        "normalises, rolls the image and cuts it into windows. The mean of a row does not depend on where "
+        "the row lies, so taking rows first and normalising them afterwards gives the same numbers. One "
+        "kernel then reads each wanted row from its place and makes all of it. In the order in which it is "
+        "written down, a kernel has to reduce all rows and leave what they come to in memory, and another "
+        "one reads the tensor again to find each row's numbers from its new place.",
+    ),
+    _rewrite(
         "nested_sums",
         "sums of weighted sums are one sum",
         "memory",

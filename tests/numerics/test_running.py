@@ -52,6 +52,7 @@ OPS = [
     One("aten.pow.Tensor_Scalar", (X, 3)),
     One("aten.pow.Tensor_Tensor", (X, Y), POSITIVE),
     One("aten.atan2.default", (X, Y)),
+    *[One(f"aten.{name}.default", (X, Y)) for name in ("logaddexp", "logaddexp2")],
     One("aten.clamp.default", (X, -0.5, 0.5), rounds=False),
     One("aten.where.self", (ops.ref("mask"), X, Y), rounds=False),
     One("aten.sum.dim_IntList", ROWS),
@@ -90,6 +91,7 @@ OPS = [
     One("aten.stack.default", ((X, Y),), rounds=False),
     One("aten.flip.default", (X, (0,)), rounds=False),
     One("aten.constant_pad_nd.default", (X, (1, 2), -torch.inf), rounds=False),
+    One("aten.constant_pad_nd.default", (X, (1, 2), 0.1), rounds=False),
     One("aten.index_select.default", (X, 2, ops.ref("index")), rounds=False),
     One("aten.embedding.default", (ops.ref("matrix"), ops.ref("index")), rounds=False),
     One("aten.index.Tensor", (ops.ref("matrix"), (ops.ref("index"),)), rounds=False),
@@ -264,6 +266,34 @@ def test_the_lowest_number_as_a_mask_leaves_the_other_scores_their_bound() -> No
     given = {"x": torch.tensor([[-2.0, 1.0, 3.0]]), "mask": torch.tensor([[0.0, 1.0, 1.0]])}
     (exponentials,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("exp"),)), given)
     assert bool((exponentials.error < 1e-5).all())
+
+
+@pytest.mark.parametrize("lowest", [-1e30, -torch.inf])
+def test_a_lattice_is_known_however_what_cannot_be_is_spelled(lowest: float) -> None:
+    """Sums over ways, as of CTC: errors do not double from step to step."""
+    steps = 24
+    given = {"x0": torch.where(torch.arange(9) < 1, torch.randn(9), lowest)}
+    nodes = []
+    for step in range(steps):
+        here, given[f"y{step}"] = ops.ref(f"x{step}"), torch.randn(9)
+        nodes += [
+            ops.node(f"before{step}", "aten.slice.Tensor", here, 0, 0, 8),
+            ops.node(f"next{step}", "aten.constant_pad_nd.default", ops.ref(f"before{step}"), (1, 0), lowest),
+            ops.node(f"both{step}", "aten.logaddexp.default", here, ops.ref(f"next{step}")),
+            ops.node(f"x{step + 1}", "aten.add.Tensor", ops.ref(f"both{step}"), ops.ref(f"y{step}")),
+        ]
+    graph = Graph(nodes=tuple(nodes), outputs=(ops.ref(f"x{steps}"),))
+    (total,) = Running(sizes={}).outputs(graph, given)
+    assert bool((total.error < 1e-4).all())
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum"])
+def test_the_larger_of_two_is_off_by_no_more_than_either(name: str) -> None:
+    x = exact(torch.tensor([1.0, 5.0]), "f32")
+    errors = torch.tensor([[0.3, 0.0], [0.2, 0.0]]).double()
+    off = [Tracked(x.value, error, x.shared, "f32") for error in errors]
+    made = tracked(name, operator(f"aten.{name}.default"), off, {}, "f32")
+    torch.testing.assert_close(made.error, torch.tensor([0.3, 0.0]).double())
 
 
 def test_results_go_once_nobody_reads_them() -> None:

@@ -118,6 +118,19 @@ def cheap(t: Tensors) -> Tensor:
     return t["x"] * (t["place"] * 2.0 + 1.0)
 
 
+def test_places_may_be_made_of_what_is_computed_once() -> None:
+    """A line of places, turned by an angle: an image is looked up there, row after row."""
+
+    def looked_up(t: Tensors) -> Tensor:
+        place = t["angle"].cos() * torch.arange(64.0, device=t["x"].device)
+        return t["x"][(torch.arange(96.0, device=place.device)[:, None] + place).long().clamp(0, 200)]
+
+    tensors = {"x": torch.randn(201), "angle": torch.rand(1)}
+    problem = problem_of(looked_up, tensors)
+    assert estimate(problem, settled(problem, FOUR), H100, problem.cases[0].size_map).us > 0
+    check(looked_up, generate(problem, FOUR).kernel.source, tensors, "checked")
+
+
 def test_what_only_one_branch_needs_stays_there_and_what_is_cheap_is_computed_again() -> None:
     for call, width in ((in_a_half, 8), (cheap, 16)):
         tensors = {"x": torch.randn(4, 33, 16), "place": torch.randn(33, width)}

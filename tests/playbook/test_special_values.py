@@ -24,6 +24,10 @@ FUNCTIONS: dict[str, Call] = {
     ),
     "multi_margin_sum": lambda t: F.multi_margin_loss(t["x"][:2], torch.arange(2), reduction="sum"),
     "multi_margin_of_one": lambda t: F.multi_margin_loss(t["x"][1], torch.tensor(3)),
+    "sums_of_powers": lambda t: (
+        torch.logaddexp(t["x"], t["x"].roll(1, 1)),
+        torch.logaddexp2(t["x"], t["x"][1:2]),
+    ),
     "relu_clamp": lambda t: torch.relu(t["x"]) + t["x"].clamp(-1, 1),
 }
 VECTORS: tuple[Vector, ...] = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType
+from workbench.numerics.beyond import held
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
 from workbench.numerics.places import swing_beside
 from workbench.numerics.spans import of_all, stored
@@ -41,7 +43,8 @@ def move(
     """Apply the same movement to values and to both kinds of error; ``name`` is the bare name."""
     values = _applied(name, op, args, kwargs, lambda x: x.value)
     given = [arg for arg in _flat(args) if isinstance(arg, Tracked)]
-    if all(one.is_exact and one.tie is None and one.step is None for one in given):
+    fill = _held_otherwise(args) if name == "constant_pad_nd" and is_float(dtype) else 0.0
+    if not fill and all(one.is_exact and one.tie is None and one.step is None for one in given):
         parts = (values,) if isinstance(values, Tensor) else values
         still = tuple(exact(part, dtype) for part in parts)
         return still[0] if isinstance(values, Tensor) else still
@@ -49,6 +52,8 @@ def move(
     span = of_all(one.span for one in (given[:1] if name in _INDEXED else given))
     span = ANYWHERE if name in _OTHERS_BESIDE else span
     shared = _applied(name, op, args, kwargs, lambda x: x.shared)
+    if fill:
+        shared = shared + op(torch.zeros_like(args[0].value), args[1], fill)
     sides: tuple[Any, ...] = ()
     if any(one.step for one in given):
         picks = (lambda x: x.down, lambda x: x.up, edge_of)
@@ -83,6 +88,13 @@ def _applied(
     if name == "constant_pad_nd" and is_error:
         data, kwargs = data[:2], {}
     return op(*data, *rest, **kwargs)
+
+
+def _held_otherwise(args: list[Any]) -> float:
+    """How far float32's number for what an edge is filled with lies from it."""
+    value = args[2] if len(args) > 2 else 0.0
+    off = float(value) - float(held(float(value))) if isinstance(value, (int, float)) else 0.0
+    return abs(off) if math.isfinite(off) else 0.0
 
 
 def _moved(args: list[Any], parts: tuple[Tensor, Tensor, Tensor], dtype: DType) -> Tracked:

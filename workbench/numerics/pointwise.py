@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import product
 from typing import Any
 
@@ -62,6 +62,7 @@ POINTWISE: Mapping[str, Rounding] = {
     "expm1": Rounding(relative=8),
     **dict.fromkeys(("log", "log2", "log10"), Rounding(relative=6, absolute=8)),
     "log1p": Rounding(relative=8),
+    **dict.fromkeys(("logaddexp", "logaddexp2"), Rounding(relative=8, absolute=8)),
     **dict.fromkeys(("sin", "cos"), Rounding(relative=6, absolute=8)),
     "tan": Rounding(relative=16, absolute=8),
     "tanh": Rounding(relative=8, absolute=4),
@@ -102,6 +103,9 @@ _PICKS = frozenset(
     )
 )  # fmt: skip
 """Results that are whole numbers or one of the operands: where a dtype can hold them, it does not round."""
+_NO_FURTHER = frozenset(("maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2"))
+"""The larger, the smaller, the logarithm of a sum of powers: they move by no more than either operand does,
+not by what both do together."""
 _INTEGER_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square"))
 _ZERO_KEEPING = frozenset(("add", "sub", "rsub", "mul", "square", "div", "true_divide", "sqrt", "pow"))
 """Where these give zero for operands that carry no error, they give it in every precision."""
@@ -146,6 +150,12 @@ def pointwise(
         independent, shared = passed_on(args, times, inexact, none)
     else:
         independent, shared, below, above = _tried(run, inexact, value, stepped=stepped)
+    if name in _NO_FURTHER and len(inexact) > 1:
+        independent, shared = _no_more_than_either(independent, shared, [one.error for one in inexact])
+        below, above = (
+            torch.minimum(side, _largest([getattr(one, way) for one in inexact]))
+            for side, way in ((below, "down"), (above, "up"))
+        )
     given = all(map(is_held, (*args, *kwargs.values())))
     off = None if given or dtype == "f64" or not widen else run({}, narrow=True)
     # The corners show what two errors make together.
@@ -173,6 +183,17 @@ def pointwise(
     stored = narrowing(value, dtype, off=torch.maximum(below, above).nan_to_num(0.0, 0.0), picks=picks)
     own = stored if own is None else own + stored
     return replace(made, step=within(below + own, above + own, edge, made))
+
+
+def _no_more_than_either(independent: Tensor, shared: Tensor, errors: list[Tensor]) -> tuple[Tensor, Tensor]:
+    """Both kinds of error, with a sum that is no larger than the largest of some errors."""
+    total, most = independent + shared, _largest(errors)
+    part = torch.where(total > most, most / total, 1.0).nan_to_num(1.0)
+    return independent * part, shared * part
+
+
+def _largest(errors: list[Tensor]) -> Tensor:
+    return reduce(torch.maximum, errors)
 
 
 def _tried(

@@ -44,7 +44,7 @@ _BROKEN_DOWN = [
 
 _WHOLE = [
     "convolution", "max_pool2d_with_indices", "avg_pool2d", "cumsum", "cumprod", "embedding",
-    "gather", "topk", "sort", "grid_sampler_2d",
+    "gather", "topk", "sort", "grid_sampler_2d", "logaddexp", "logaddexp2",
 ]  # fmt: skip
 
 

@@ -119,6 +119,7 @@ _SLOW: Mapping[str, float] = {
     **dict.fromkeys(("div", "reciprocal", "true_divide", "fmod", "remainder"), 8.0),
     **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "rsqrt", "sqrt"), 8.0),
     **dict.fromkeys(("tanh", "sigmoid", "silu", "sin", "cos", "expm1", "log1p", "softplus"), 16.0),
+    **dict.fromkeys(("logaddexp", "logaddexp2"), 36.0),
     **dict.fromkeys(("erf", "erfc", "gelu", "pow", "mish", "elu", "tan", "atan2"), 24.0),
 }
 

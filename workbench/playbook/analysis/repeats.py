@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.playbook.analysis.arithmetic import instructions_of, slow_instructions
-from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Load, Reduction, always_below, unguarded
+from workbench.playbook.ir.expr import Expr, Index, Load, Reduction, always_below, unguarded, walk_all
 from workbench.playbook.ir.operations import is_float
 from workbench.playbook.ir.program import Kernel
 from workbench.playbook.ir.sizes import ONE, Size
@@ -104,7 +104,7 @@ def _values(repeats: Repeats, roots: Sequence[Expr]) -> Iterator[Expr]:
 
 def _largest(repeats: Repeats, roots: Sequence[Expr]) -> Iterator[Expr]:
     """What comes again, of what is computed in any case; not what is below it."""
-    same: dict[int, bool] = {}
+    same = _same(repeats, roots)
     seen = set[int]()
     stack = list(roots)
     while stack:
@@ -112,22 +112,23 @@ def _largest(repeats: Repeats, roots: Sequence[Expr]) -> Iterator[Expr]:
         if expr.serial in seen:
             continue
         seen.add(expr.serial)
-        if _is_same(repeats, expr, same):
+        if expr.serial in same:
             yield expr
         else:
             stack.extend(always_below(expr))
 
 
-def _is_same(repeats: Repeats, expr: Expr, known: dict[int, bool]) -> bool:
-    """True for what all rows of a set have in common."""
-    if expr.serial not in known:
-        found = all(_is_same(repeats, operand, known) for operand in expr.operands)
+def _same(repeats: Repeats, roots: Sequence[Expr]) -> set[int]:
+    """By serial what all rows of a set have in common, of what is below the roots."""
+    found = set[int]()
+    for expr in walk_all(roots):
         match expr:
             case Load(view=view) | Index(view=view):
-                found = found and repeats.has(view)
+                is_same = repeats.has(view)
             case Reduction():
-                found = False
-            case Apply() | Const():
-                pass
-        known[expr.serial] = found
-    return known[expr.serial]
+                is_same = False
+            case _:
+                is_same = True
+        if is_same and all(operand.serial in found for operand in expr.operands):
+            found.add(expr.serial)
+    return found

@@ -6,6 +6,7 @@ as the precision contract says. Never prints CUDA.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -310,6 +311,23 @@ def _sigmoid(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]
     return make.op("div", make.number(1), make.op("add", make.number(1), exponential))
 
 
+def _log_of_sum(power: str, of_two: float, scale: float) -> Rule:
+    """The logarithm of a sum of two powers: the larger exponent, and what a power of no more than 1 adds.
+
+    Equal ones are told apart: two that are minus infinity have no difference.
+    """
+
+    def rule(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
+        first, second = (make.value(one, make.dtype) for one in operands)
+        most, least = make.op("larger", first, second), make.op("smaller", first, second)
+        more = make.op("log1p", make.op(power, make.op("sub", least, most)))
+        more = more if scale == 1 else make.op("mul", more, make.number(scale))
+        same = make.op("eq", least, most, dtype="bool")
+        return make.op("add", most, make.op("where", same, make.number(of_two), more))
+
+    return rule
+
+
 def _square(make: Maker, operands: Sequence[Operand], kwargs: Mapping[str, Arg]) -> Expr:
     value = make.value(operands[0], make.dtype)
     return make.op("mul", value, value)
@@ -368,6 +386,8 @@ RULES: Mapping[str, Rule] = {
     "reciprocal": _reciprocal,
     "sigmoid": _sigmoid,
     "square": _square,
+    "logaddexp": _log_of_sum("exp", math.log(2), 1),
+    "logaddexp2": _log_of_sum("exp2", 1, 1 / math.log(2)),
     "sign": _sign,
     "sgn": _sign,
     "isnan": _test("isnan"),

@@ -82,7 +82,10 @@ def copies_of(kernel: Kernel, schedule: Schedule, declared: Sequence[Mapping[str
 
 
 def without(pool: Pool, kernel: Kernel, values: Sequence[Expr]) -> Kernel:
-    """The kernel with a number in the place of each of some values: what is left to read for one copy."""
+    """The kernel with a number in the place of each of some values: what is left to read for one copy.
+
+    Not in places that are looked up: what is read there is the same element.
+    """
     if not values:
         return kernel
     serials = {value.serial for value in values}
@@ -90,7 +93,8 @@ def without(pool: Pool, kernel: Kernel, values: Sequence[Expr]) -> Kernel:
     def gone(expr: Expr) -> Expr | None:
         return pool.const(0.0, expr.dtype) if expr.serial in serials else None
 
-    return Kernel([replace(store, value=pool.mapped(store.value, gone)) for store in kernel.stores])
+    left = [pool.mapped(store.value, gone, looked_up=lambda place: place) for store in kernel.stores]
+    return Kernel([replace(store, value=value) for store, value in zip(kernel.stores, left, strict=True)])
 
 
 def _in_vectors(row: Size, schedule: Schedule, declared: Sequence[Mapping[str, int]]) -> bool:

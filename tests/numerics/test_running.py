@@ -12,6 +12,7 @@ import known_ops as ops
 import pytest
 import torch
 
+from tests.playbook.problems import problem_of
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
 from workbench.numerics import linear, movement
 from workbench.numerics.dtypes import NAMES
@@ -285,6 +286,28 @@ def test_a_lattice_is_known_however_what_cannot_be_is_spelled(lowest: float) -> 
     graph = Graph(nodes=tuple(nodes), outputs=(ops.ref(f"x{steps}"),))
     (total,) = Running(sizes={}).outputs(graph, given)
     assert bool((total.error < 1e-4).all())
+
+
+@pytest.mark.parametrize("big", [1e8, torch.inf])
+def test_a_logarithm_of_a_sum_is_off_by_no_more_than_what_it_is_made_of(big: float) -> None:
+    """Soft minima of three neighbours, step after step, as soft time warping has them."""
+
+    def soft_minima(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        for step in range(16):
+            edge = torch.full_like(x[:1], big)
+            both = torch.stack([x, torch.cat([edge, x[:-1]]), torch.cat([edge, edge, x[:-2]])], -1)
+            x = y[step] - 0.1 * torch.logsumexp(-both / 0.1, -1)
+        return x
+
+    given = {"x": torch.randn(12), "y": torch.randn(16, 12)}
+    problem = problem_of(lambda t: soft_minima(t["x"], t["y"]), given, varying=False)
+    (total,) = Running(sizes=problem.cases[0].size_map).outputs(problem.graph, given)
+    assert bool((total.error < 1e-4).all())
+    away = [1e-4 * (2 * torch.rand(12) - 1) for _ in range(4)]
+    exact_ones = soft_minima(given["x"].double(), given["y"].double())
+    for off in away:  # which is what an error of 1e-4 in the first row may come to
+        moved = soft_minima((given["x"] + off).double(), given["y"].double())
+        assert bool(((moved - exact_ones).abs() <= 1.01e-4).all())
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])

@@ -7,7 +7,7 @@ to values that are moved a little, and named in ``unknown``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from workbench.model.aten_names import COMPARED
 from workbench.numerics import choices, linear, movement, reductions, sampling
 from workbench.numerics.choices import is_left_open
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
+from workbench.numerics.log_sums import LogSums
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
@@ -54,6 +55,7 @@ class Running:
     def __post_init__(self) -> None:
         self._products = SumsOfProducts(self.sizes)
         self._peaks = Peaks()
+        self._log_sums = LogSums()
 
     def outputs(self, graph: Graph, tensors: Mapping[str, Tensor], keep: bool = True) -> tuple[Tracked, ...]:
         """Interpret the graph on exact inputs. Raises whatever torch raises for a broken graph.
@@ -75,6 +77,7 @@ class Running:
     def step(self, node: OpNode) -> None:
         """Interpret one node, whose operands are there."""
         self._peaks.note(node)
+        self._log_sums.note(node)
         with torch.no_grad():
             self.results[node.name] = self.apply(node)
 
@@ -129,12 +132,22 @@ class Running:
         if name in movement.MOVES:
             return movement.move(name, op, args, kwargs, dtype)
         if name in POINTWISE:
-            made = pointwise(name, op, args, kwargs, dtype)
+            made = self._log_sums.settled(
+                node, pointwise(name, op, args, kwargs, dtype), self._tensor, self._again
+            )
             if name not in COMPARED:
                 return made
             return self._peaks.settled(node, made, self._tensor, self._argument)
         self.unknown.append(node.op)
         return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
+
+    def _again(self, nodes: Sequence[OpNode], given: Mapping[str, Tracked]) -> Tracked | None:
+        """What the last of some nodes comes to with some results in the place of others."""
+        inner = Running(self.sizes, self.contract, device=self.device)
+        inner.results.update(given)
+        for node in nodes:
+            inner.step(node)
+        return inner._tensor(nodes[-1].name)
 
     def _tensor(self, name: str) -> Tracked | None:
         """A first result that is still there."""

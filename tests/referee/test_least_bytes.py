@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from workbench.model import H100
 from workbench.problem.capture import read_cell
 from workbench.problem.intake import open_problem
+from workbench.referee.clock.physics import physics_of
 from workbench.referee.least_bytes import Moved, least_moved
 
 CELLS = {
@@ -46,6 +48,20 @@ CELLS = {
         "def f(x, row):\n    return (x + row.expand(6, 10)).sum(1)\n",
         Moved((60 + 10) * 4, 6 * 4),
     ),
+    "the first row of each, when all have been normalised": (
+        "inputs = (torch.randn(6, 10, 8),)\n"
+        "def f(x):\n    return torch.nn.functional.layer_norm(x, (8,))[:, 0]\n",
+        Moved(6 * 8 * 4, 6 * 8 * 4),
+    ),
+    "all rows but the first, of a softmax and of its row sums": (
+        "inputs = (torch.randn(6, 10), torch.randn(6, 1))\n"
+        "def f(x, y):\n    return (x.softmax(1) * y)[1:], x.sum(1)[1:]\n",
+        Moved((50 + 5) * 4, (50 + 5) * 4),
+    ),
+    "all of a normalised axis that is cut": (
+        "inputs = (torch.randn(6, 10),)\ndef f(x):\n    return x.softmax(1)[:, 1:]\n",
+        Moved(60 * 4, 54 * 4),
+    ),
     "half precision": (
         "inputs = (torch.randn(6, 10, dtype=torch.float16),)\ndef f(x):\n    return x.float().sum(1)\n",
         Moved(60 * 2, 6 * 4),
@@ -59,3 +75,17 @@ def test_what_a_result_is_made_of(what: str) -> None:
     source, wanted = CELLS[what]
     problem = open_problem(read_cell("import torch\n" + source))
     assert least_moved(problem, problem.cases[0]) == wanted
+
+
+def test_a_kernel_is_held_to_the_rows_that_are_wanted() -> None:
+    """Read in the order in which they are wanted, the others are not read at all: that is no fraud."""
+    cell = "inputs = (torch.randn(256, 197, 768),)\ndef f(x):\n    return F.layer_norm(x, (768,))[:, {}]\n"
+    needed = {}
+    for rows in ("0", "1:", ":"):
+        problem = open_problem(
+            read_cell("import torch\nimport torch.nn.functional as F\n" + cell.format(rows))
+        )
+        needed[rows] = physics_of(problem, problem.cases[0], H100).dram_bytes
+    assert needed["0"] == 256 * 768 * 4
+    assert needed["1:"] == 2 * 256 * 196 * 768 * 4 - H100.l2_bytes
+    assert needed[":"] == 2 * 256 * 197 * 768 * 4 - H100.l2_bytes

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, Case, Problem, Ref, size_of
 from workbench.plan.overlap import distinct_elements
+from workbench.referee.needed import restricted
 from workbench.referee.work import FREE, LOOKUPS, Sized, readers_of, references, sized
 
 Readers = Mapping[str, Sequence[Sized]]
@@ -34,11 +35,13 @@ def least_moved(problem: Problem, case: Case) -> Moved:
     """What the results at one case are made of, each element once."""
     readers = readers_of(sized(problem, case))
     returned = set(problem.graph.outputs)
-    read = sum(
-        min(distinct_elements(meta), _needed(Ref(ref=name), meta.numel, readers, returned))
-        * DTYPE_BYTES[meta.dtype]
-        for name, meta in problem.metas(case).items()
-    )
+    parts = restricted(problem, case)
+    read = 0
+    for name, meta in problem.metas(case).items():
+        part = parts.get(name)
+        known = _needed(Ref(ref=name), meta.numel, readers, returned)
+        least = min(distinct_elements(meta), known, meta.numel if part is None else part.most)
+        read += least * DTYPE_BYTES[meta.dtype]
     return Moved(read, written_bytes(problem, case))
 
 

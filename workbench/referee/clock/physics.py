@@ -16,6 +16,7 @@ from workbench.plan.overlap import distinct_elements
 from workbench.referee.clock.options import Physics
 from workbench.referee.least_bytes import written_bytes
 from workbench.referee.least_operations import needed_products
+from workbench.referee.needed import Part, restricted
 from workbench.referee.work import FREE, Sized, references
 
 OVER_COPY = 1.12
@@ -63,7 +64,7 @@ def _shortest(problem: Problem, one: Sized) -> float:
 
 
 def _needed(problem: Problem, case: Case) -> dict[str, int]:
-    """Bytes of every tensor argument that the result depends on as a whole."""
+    """Bytes of every tensor argument that the result depends on as a whole, or on so much of it."""
     readers: dict[str, list[OpNode]] = {}
     for node in problem.graph.nodes:
         for ref in references(node):
@@ -81,8 +82,10 @@ def _needed(problem: Problem, case: Case) -> dict[str, int]:
             return result in returned or whole(result)
         return op not in FREE or whole(result)
 
-    return {
-        name: distinct_elements(meta) * DTYPE_BYTES[meta.dtype]
-        for name, meta in problem.metas(case).items()
-        if whole(name)
-    }
+    parts, found = restricted(problem, case), {}
+    for name, meta in problem.metas(case).items():
+        all_of_it = distinct_elements(meta)
+        part = parts.get(name, Part((all_of_it,), all_of_it))
+        if part is not None and whole(name):
+            found[name] = min(part.least, all_of_it) * DTYPE_BYTES[meta.dtype]
+    return found

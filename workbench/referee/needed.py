@@ -1,0 +1,106 @@
+"""How far along each axis results depend on a tensor: of tokens that are all normalised, the first of each.
+
+Owns the walk from the results back to the arguments. What it gives is no more than what is needed: where
+several readers want different parts it is the largest of these. Knows slices, operations of elements and
+reductions; of others it says that it does not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from workbench.model import Case, Problem, Ref
+from workbench.problem.components import REDUCTIONS, reduced_axes
+from workbench.referee.work import EXTERNAL, FREE, LOOKUPS, Sized, readers_of, sized
+
+Extents = tuple[int, ...]
+_SLICES = frozenset(("slice", "narrow"))
+_PARTS = frozenset(("split", "split_with_sizes", "unbind", "chunk", "diagonal", "as_strided"))
+_SAME = frozenset(("alias", "detach", "clone", "convert_element_type", "lift_fresh_copy"))
+_VIEWS = frozenset(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of a tensor: so far along each axis at least, and so many elements if no two readers want the same."""
+
+    extents: Extents
+    most: int
+
+    @property
+    def least(self) -> int:
+        """Elements that are needed in any case."""
+        return math.prod(self.extents)
+
+
+Parts = Mapping[str, Part | None]
+
+
+def restricted(problem: Problem, case: Case) -> Parts:
+    """Arguments and results that no reader wants the whole of; None where less may be needed and nobody knows
+    how much. All of what is not named."""
+    nodes = sized(problem, case)
+    readers, returned = readers_of(nodes), {ref.ref for ref in problem.graph.outputs}
+    shapes = {name: meta.shape for name, meta in problem.metas(case).items()}
+    shapes.update((one.node.name, one.output) for one in nodes if len(one.node.outs) == 1)
+    found: dict[str, Part | None] = {}
+    for name, shape in reversed(shapes.items()):
+        if name in returned or not readers.get(name):
+            continue
+        wanted = {(_demand(name, shape, one, found), _place(one)) for one in readers[name]}
+        if all(one is None or math.prod(one) < math.prod(shape) for one, _ in wanted):
+            known = [one for one, _ in wanted if one is not None]
+            most = min(sum(map(math.prod, known)), math.prod(shape))
+            found[name] = Part(max(known, key=math.prod), most) if len(known) == len(wanted) else None
+    return found
+
+
+def _place(reader: Sized) -> str:
+    """By name a node that shows a part of its operand: halves are as large as each other."""
+    return reader.node.name if reader.name in _SLICES | {"select"} else ""
+
+
+def _demand(name: str, shape: Extents, reader: Sized, found: Parts) -> Extents | None:
+    """What one reader wants of a tensor, for what is wanted of it."""
+    node, op, result = reader.node, reader.name, reader.output
+    part = found.get(node.name, Part(result, 0))
+    if part is None:
+        return None
+    wanted = part.extents
+    is_first = bool(node.args) and node.args[0] == Ref(ref=name)
+    if op in _SLICES | {"select"}:
+        at = node.args[1] if len(node.args) > 1 else 0
+        axis = at % len(shape) if isinstance(at, int) and shape else 0
+        return (*wanted[:axis], 1, *wanted[axis:]) if op == "select" else wanted
+    if op in LOOKUPS | _PARTS and is_first:
+        return None
+    if wanted == result:
+        return shape
+    if op in REDUCTIONS and is_first:
+        return _of_reduced(reader, shape, wanted)
+    if op == "permute" and isinstance(node.args[1], tuple):
+        order = [axis % len(shape) for axis in node.args[1] if isinstance(axis, int)]
+        return tuple(wanted[order.index(axis)] for axis in range(len(shape)))
+    if op in _VIEWS:
+        kept = next((i for i, (a, b) in enumerate(zip(shape, result, strict=False)) if a != b), None)
+        same = min(len(shape), len(result)) if kept is None else kept
+        return (*wanted[:same], *shape[same:]) if wanted[same:] == result[same:] else None
+    others = FREE | EXTERNAL | LOOKUPS | _PARTS | REDUCTIONS
+    if op not in others or op in _SAME or op == "expand":
+        lacks = len(result) - len(shape)
+        fits = lacks >= 0 and all(a in (1, b) for a, b in zip(shape, result[lacks:], strict=True))
+        return tuple(min(a, b) for a, b in zip(shape, wanted[lacks:], strict=True)) if fits else None
+    return None
+
+
+def _of_reduced(reader: Sized, shape: Extents, wanted: Extents) -> Extents | None:
+    """All along the axes that are reduced, and what is wanted along the others."""
+    reduced = set(reduced_axes(reader.node, len(shape)))
+    if len(reader.output) == len(shape):
+        return tuple(size if axis in reduced else wanted[axis] for axis, size in enumerate(shape))
+    if len(reader.output) != len(shape) - len(reduced):
+        return None
+    left = iter(wanted)
+    return tuple(size if axis in reduced else next(left) for axis, size in enumerate(shape))

@@ -49,11 +49,16 @@ def restricted(problem: Problem, case: Case) -> Parts:
     for name, shape in reversed(shapes.items()):
         if name in returned or not readers.get(name):
             continue
-        wanted = {(_demand(name, shape, one, found), _place(one)) for one in readers[name]}
-        if all(one is None or math.prod(one) < math.prod(shape) for one, _ in wanted):
-            known = [one for one, _ in wanted if one is not None]
-            most = min(sum(map(math.prod, known)), math.prod(shape))
-            found[name] = Part(max(known, key=math.prod), most) if len(known) == len(wanted) else None
+        wanted = [_demand(name, shape, one, found) for one in readers[name]]
+        known = [one for one in wanted if one is not None]
+        if any(one.least == math.prod(shape) for one in known):
+            continue
+        if len(known) < len(wanted):
+            found[name] = None
+            continue
+        apart = {(one, _place(by)): one.most for one, by in zip(known, readers[name], strict=True)}
+        most = min(sum(apart.values()), math.prod(shape))
+        found[name] = Part(max(known, key=lambda one: one.least).extents, most)
     return found
 
 
@@ -62,13 +67,18 @@ def _place(reader: Sized) -> str:
     return reader.node.name if reader.name in _SLICES | {"select"} else ""
 
 
-def _demand(name: str, shape: Extents, reader: Sized, found: Parts) -> Extents | None:
+def _demand(name: str, shape: Extents, reader: Sized, found: Parts) -> Part | None:
     """What one reader wants of a tensor, for what is wanted of it."""
-    node, op, result = reader.node, reader.name, reader.output
-    part = found.get(node.name, Part(result, 0))
-    if part is None:
+    part = found.get(reader.node.name, Part(reader.output, 0))
+    extents = None if part is None else _along(name, shape, reader, part.extents)
+    if part is None or extents is None:
         return None
-    wanted = part.extents
+    return Part(extents, max(math.prod(extents), part.most if shape == reader.output else 0))
+
+
+def _along(name: str, shape: Extents, reader: Sized, wanted: Extents) -> Extents | None:
+    """How far along each axis one reader wants a tensor, for how far its result is wanted."""
+    node, op, result = reader.node, reader.name, reader.output
     is_first = bool(node.args) and node.args[0] == Ref(ref=name)
     if op in _SLICES | {"select"}:
         at = node.args[1] if len(node.args) > 1 else 0

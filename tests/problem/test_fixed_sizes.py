@@ -127,3 +127,15 @@ def test_all_sizes_are_fixed_where_the_graph_has_a_number_that_the_reference_mak
     problem = opened(f"{source}inputs = [torch.randn(40, 16)]\n")
     assert problem.symbols == () and [case.label for case in problem.proofs] == ["40x16"]
     assert any(note.startswith("all sizes are fixed") for note in problem.notes)
+
+
+@pytest.mark.parametrize("rows", [400, 20_000])
+def test_one_size_is_fixed_where_a_number_is_made_of_it_alone(rows: int) -> None:
+    """Of 20,000 rows the graph is not tried at the declared sizes, which are too large for that."""
+    source = (
+        "def f(x, w):\n    most = max(1, int(0.025 * x.shape[0]))\n"
+        "    return torch.topk(x @ w, most, dim=0).values.mean(0)\n"
+    )
+    problem = opened(f"{source}inputs = [torch.randn({rows}, 128), torch.randn(128, 8)]\n")
+    assert [spec.dims for spec in problem.tensors] == [(rows, "s0"), ("s0", "s1")]
+    assert any(f"{rows} along axis 0 of x" in note for note in problem.notes)

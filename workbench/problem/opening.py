@@ -55,11 +55,13 @@ from workbench.problem.samplers import of_few_values
 from workbench.problem.statements import needed, read_statements
 from workbench.problem.tied_sizes import Tie, tied_sizes
 from workbench.problem.trace import Traced, trace
-from workbench.problem.trials import OnlyAsDeclared, examine
+from workbench.problem.trials import Asks, OnlyAsDeclared, examine
 from workbench.problem.unrolled import unrolled
 
 OWN_BYTES = 2**20
 """Largest total of the person's tensors that are kept as an input of their own."""
+_MOST_ALONE = 6
+"""Axes that are tried as the one whose size a number is made of: each is a trace more."""
 
 Tell = Callable[[str], None]
 
@@ -118,16 +120,28 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
             ties = (*ties, *more)
             traced, problem = _described(capture, seen, axes, ties)
     told_of = (*_idle_notes(capture), *_mode_notes(seen.form))
+    told_of = (*told_of, *_fixed_notes(why, seen), *_tied_notes(ties))
     try:
-        return _tried(problem, seen, traced, (*told_of, *_fixed_notes(why, seen), *_tied_notes(ties)), tell)
-    except OnlyAsDeclared:
+        return _tried(problem, seen, traced, told_of, tell)
+    except OnlyAsDeclared as only:
         every = [(name, at) for name, tensor in seen.inputs.items() for at in range(tensor.dim())]
+        made_of = "the reference computes with a number that it makes of"
+        for name, at in every[:_MOST_ALONE]:
+            with suppress(OnlyAsDeclared, ProblemError):
+                one, alone = _described(capture, seen, (*along, (name, at)))
+                size = seen.inputs[name].shape[at]
+                note = f"fixed, as {made_of} it: {size} along axis {at} of {name}"
+                return _tried(alone, seen, one, (*told_of, note), tell, asks="everywhere")
+        if not only.is_known:
+            return _tried(problem, seen, traced, told_of, tell, asks="know")
         traced, problem = _described(capture, seen, every)
-        note = "all sizes are fixed: at others the reference computes with a number that it makes of them"
+        note = f"all sizes are fixed: at others {made_of} them"
         return _tried(problem, seen, traced, (*told_of, note), tell)
 
 
-def _tried(problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str], tell: Tell) -> Problem:
+def _tried(
+    problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str], tell: Tell, asks: Asks = "guess"
+) -> Problem:
     """With small sizes to check on, at which the reference has run. Raises ``ProblemError``."""
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
@@ -138,7 +152,7 @@ def _tried(problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str],
     if not runnable(problem):
         note = "no small sizes exist and the declared ones are too large to run here: nothing was tried"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
-    problem = _examined(problem, seen, traced)
+    problem = _examined(problem, seen, traced, asks)
     if fixed_elements(problem) > LARGE_FIXED:
         note = "large parameters: only a few small batches are checked, and the problem did not test itself"
         return problem.model_copy(update={"notes": (*problem.notes, note)})
@@ -262,7 +276,7 @@ def _axis(axis: Axis) -> str:
     return f"axis {axis[1]} of {axis[0]}"
 
 
-def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
+def _examined(problem: Problem, seen: Seen, traced: Traced, asks: Asks) -> Problem:
     """Run the reference; where only its data shows that sizes must agree, as a loss's do, they agree.
 
     Where that is not it, the sizes are left out at which it fails.
@@ -272,7 +286,7 @@ def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
         return not _unfit(problem, seen.form, traced, sizes)
 
     try:
-        return examine(problem, seen.form)
+        return examine(problem, seen.form, asks)
     except ProblemError:
         tied = proofs(problem, accept, tied=True)
         if tied not in ((), problem.proofs):
@@ -281,11 +295,11 @@ def _examined(problem: Problem, seen: Seen, traced: Traced) -> Problem:
             )
             changes = {"proofs": tied, "notes": (*problem.notes, note)}
             with suppress(ProblemError):
-                return examine(problem.model_copy(update=changes), seen.form)
+                return examine(problem.model_copy(update=changes), seen.form, asks)
         chosen = where_it_runs(problem, seen.form, accept)
         if chosen is None:
             raise
-        return examine(chosen, seen.form)
+        return examine(chosen, seen.form, asks)
 
 
 def _self_tested_somehow(problem: Problem, seen: Seen) -> Problem:

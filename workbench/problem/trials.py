@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -35,14 +36,26 @@ _Shapes = dict[tuple[str, int | None], tuple[Dim, ...]]
 """Of all tensors and results, by name and item."""
 
 
+Asks = Literal["guess", "know", "everywhere"]
+"""Of a graph that holds for some sizes only: whether it may be guessed, or must be known, that these are the
+declared ones; or whether it has to hold everywhere."""
+
+
 class OnlyAsDeclared(Exception):
-    """A graph has a number in it that the reference makes of the sizes, as a tenth of all, rounded down."""
+    """A graph has a number in it that the reference makes of the sizes, as a tenth of all, rounded down.
+
+    ``is_known`` is False where that is guessed: the declared sizes are too large to try the graph at.
+    """
+
+    def __init__(self, is_known: bool) -> None:
+        super().__init__()
+        self.is_known = is_known
 
 
-def examine(problem: Problem, form: Form) -> Problem:
+def examine(problem: Problem, form: Form, asks: Asks = "guess") -> Problem:
     """Return the problem with settled samplers and notes; ``runnable`` must not be empty.
 
-    Raises ``ProblemError``.
+    Raises ``ProblemError``, and ``OnlyAsDeclared`` as is asked.
     """
     cases = runnable(problem)
     if fixed_elements(problem) > LARGE_FIXED:
@@ -52,7 +65,7 @@ def examine(problem: Problem, form: Form) -> Problem:
     for case in cases:
         _check_repeatable(problem, form, case)
     problem = problem.model_copy(update={"notes": (*problem.notes, *_oracle_notes(problem, form, cases))})
-    return _where_the_graph_holds(problem, form)
+    return _where_the_graph_holds(problem, form, asks)
 
 
 def _middle(problem: Problem, cases: Sequence[Case]) -> Case:
@@ -86,12 +99,12 @@ def _same(a: Tensor, b: Tensor) -> bool:
 # ------------------------------------------------------------------------------------ the graph
 
 
-def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
+def _where_the_graph_holds(problem: Problem, form: Form, asks: Asks) -> Problem:
     """Leave out proofs at which the traced graph computes something else than the reference does.
 
     An export may silently hold for some sizes only, such as even ones. Where it holds for none, as where bits
     of a rounded value are read, all stay: a kernel is held against the reference. Raises ``OnlyAsDeclared``
-    where it holds for the declared sizes and for no others.
+    where it holds for the declared sizes and for no others, or may.
     """
     small = [case for case in problem.proofs if problem.elements(case) <= _GRAPH_ELEMENTS]
     wrong = [case for case in small if not _graph_holds(problem, form, case)]
@@ -107,10 +120,12 @@ def _where_the_graph_holds(problem: Problem, form: Form) -> Problem:
         _refuse_other_paths(problem, form, kept)
     if not wrong:
         return problem
+    if asks == "everywhere":
+        raise OnlyAsDeclared(is_known=False)
     is_untried = declared.sizes not in [case.sizes for case in wrong]
-    may_be_tried = is_untried and problem.elements(declared) <= _DECLARED_ELEMENTS
-    if not kept and may_be_tried and _graph_holds(problem, form, declared):
-        raise OnlyAsDeclared
+    is_small = problem.elements(declared) <= _DECLARED_ELEMENTS
+    if not kept and is_untried and (_graph_holds(problem, form, declared) if is_small else asks == "guess"):
+        raise OnlyAsDeclared(is_small)
     labels = ", ".join(case.label for case in wrong)
     note = f"the exported graph does not describe the reference at {labels}: these sizes are not checked"
     if not kept:

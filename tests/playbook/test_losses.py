@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import check, plan_of
@@ -76,3 +78,15 @@ def test_of_several_labels_those_up_to_the_first_minus_one_count(rows: slice | i
     labels[1, 2] = labels[2, 0] = labels[4, 1] = labels[4, 3] = -1
     tensors = {"x": x[rows], "y": labels[rows]}
     check(loss, generate(problem_of(loss, tensors), ()).kernel.source, tensors)
+
+
+def test_a_logarithm_of_both_sides_is_computed_once() -> None:
+    """log(sigmoid(x)) and log(sigmoid(-x)): the absolute value of -x is that of x."""
+
+    def both(t: dict[str, Tensor]) -> Tensor:
+        return F.logsigmoid(t["x"]) * t["y"] + F.logsigmoid(-t["x"]) * (1 - t["y"])
+
+    tensors = {"x": torch.randn(6, 40), "y": torch.rand(6, 40)}
+    source = generate(problem_of(both, tensors), ()).kernel.source
+    assert source.count("log1pf(") == 1
+    check(both, source, tensors)

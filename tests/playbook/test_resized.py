@@ -77,3 +77,14 @@ def test_copies_are_read_once_a_vector() -> None:
     source = generate(problem_of(added, tensors), (("fusion", "all"), ("vector_width", "4"))).kernel.source
     assert "coarse_shared.at[k / 2] + fine_pack.at[k]" in source
     check(added, source, tensors)
+
+
+@pytest.mark.parametrize("scales", [(1.0, 2.0, 2.0), (1.0, 1.0, 2.0)])
+def test_an_axis_that_stays_as_long_as_it_is_has_no_neighbours(scales: tuple[float, ...]) -> None:
+    """Of eight corners those along the depth have no weight: they are not read, nor made again."""
+    call = partial(scaled, by=scales, mode="trilinear")
+    tensors = {"x": torch.randn(2, 3, 4, 6, 8)}
+    problem = problem_of(call, tensors)
+    looked_up = [node for node in problem.graph.nodes if node.base_name == "index_select"]
+    assert len(looked_up) == 2 * sum(scale != 1 for scale in scales)
+    check(call, generate(problem, (("fusion", "all"),)).kernel.source, tensors, "checked")

@@ -390,6 +390,8 @@ def _smoothly_resized(
     result = _accumulator(x)
     for axis, count in enumerate(sizes, x.ndim - len(sizes)):
         whole, scale = x.shape[axis], scales[axis - x.ndim + len(sizes)] if scales else None
+        if scale == 1 or (not scale and statically_known_true(count == whole)):
+            continue  # every place is its own, and the neighbour's share is none
         at = torch.arange(count, device=x.device).to(result.dtype)
         if align_corners:
             place = at * ((whole - 1) / (count - 1) if count > 1 else 0.0)

@@ -132,6 +132,9 @@ class Pool:
     def apply(self, op: str, dtype: DType, args: tuple[Expr, ...], name: str = "") -> Expr:
         if op == "select" and (inside := self._decided(args[0])) is not None:
             return args[1] if inside else args[2]
+        match op, args:
+            case "abs", (Apply(op="neg", dtype="f32" | "f64", args=negated),):
+                args = negated
         key = ("apply", op, dtype, tuple(arg.serial for arg in args))
         return self._keep(key, lambda n: Apply(dtype, n, op, args, name))
 

@@ -327,11 +327,12 @@ def test_a_label_may_be_the_place_that_was_chosen_where_it_is_as_good() -> None:
 def test_codes_of_several_choices_a_row_have_an_axis_of_their_own() -> None:
     """As a router's positions ask: which expert is a token's first and which its second, of three alike."""
     nan, choose, arange = torch.nan, torch.ops.aten.topk.default, exact(torch.arange(4), "i64")
-    scores = torch.tensor([[1.0, 3.0, 3.0, 3.0], [4.0, 3.0, 1.0, 0.0], [nan, nan, nan, nan]])
+    low = -torch.inf
+    scores = torch.tensor([[1.0, 3.0, 3.0, 3.0], [4.0, 3.0, 1.0, 0.0], [nan] * 4, [low] * 4])
     for dim, turned in ((1, scores), (0, scores.T)):
         _, best = choices.selected(choose, exact(turned, "f32"), [2, dim], {}, "f32")
         beside = movement.move("unsqueeze", torch.ops.aten.unsqueeze.default, [best, 2], {}, "i64")
         code = pointwise("eq", torch.ops.aten.eq.Tensor, [beside, arange], {}, "bool")
         doubt = code.error if dim == 1 else code.error.transpose(0, 1)
         alike = [[False, True, True, True]] * 2
-        assert (doubt > 0).tolist() == [alike, [[False] * 4] * 2, [[True] * 4] * 2]
+        assert (doubt > 0).tolist() == [alike, [[False] * 4] * 2, *[[[True] * 4] * 2] * 2]

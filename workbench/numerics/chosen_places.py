@@ -21,15 +21,23 @@ def misplaced(got: Tensor, tie: Tie) -> tuple[Tensor, Tensor]:
     wanted, index = (_aligned(one, tie, source, axis) for one in (tie.index, got.to(torch.int64)))
     in_range = (index >= 0) & (index < source.shape[axis])
     safe = index.clamp(0, max(source.shape[axis] - 1, 0))
-    found, best = source.gather(axis, safe), source.gather(axis, wanted)
-    slack = error.gather(axis, safe) + error.gather(axis, wanted)
-    off = (found - best).abs().nan_to_num(torch.inf, torch.inf)
-    off = torch.where((found == best) | (found.isnan() & best.isnan()), 0.0, off)
+    off, slack = worse_than_chosen(source, error, axis, safe, wanted)
     off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
     is_right = off <= slack
     if tie.unasked is not None:
         is_right |= tie.unasked.reshape(off.shape)
     return off.reshape(-1), torch.where(is_right, 0.0, torch.inf).reshape(-1)
+
+
+def worse_than_chosen(
+    source: Tensor, error: Tensor, axis: int, places: Tensor, chosen: Tensor
+) -> tuple[Tensor, Tensor]:
+    """How far elements lie from those that were chosen, and how far they may: what is equal is as good, be it
+    infinite, and so are two NaN. Both kinds of places lie along ``axis`` and are in range."""
+    there, best = source.gather(axis, places), source.gather(axis, chosen)
+    slack = error.gather(axis, places) + error.gather(axis, chosen)
+    off = (there - best).abs().nan_to_num(torch.inf, torch.inf)
+    return torch.where((there == best) | (there.isnan() & best.isnan()), 0.0, off), slack
 
 
 def admitting(tie: Tie, native: Tensor) -> Tie:

@@ -11,13 +11,15 @@ them across and not all: their share is bounded as well, by what the reference i
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from workbench.model.aten_names import COMPARED
+from workbench.numerics.chosen_places import worse_than_chosen
 from workbench.numerics.tracked import Step, Tie, Tracked
 
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
@@ -70,29 +72,44 @@ def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
     if dim is None or source.dim() == 0:
         return None
     dim %= source.dim()
-    index, at = tie.index, torch.as_tensor(places.value if isinstance(places, Tracked) else places)
+    at = torch.as_tensor(places.value if isinstance(places, Tracked) else places)
     at = at.to(source.device, torch.int64).expand(shape)
-    codes = len(shape) == source.dim() + 1 and shape[:-1] == index.shape
-    if codes:  # of several choices a row, each with a code along a last axis of its own
-        at = at.movedim(-1, dim + 1).flatten(dim, dim + 1)
-        index = index.repeat_interleave(shape[-1], dim)
-    elif index.dim() < source.dim():
-        index = index.unsqueeze(dim)
-        at = at.unsqueeze(dim) if shape == tie.shape else at
+    laid = _laid_along(tie.index, at, source.dim(), dim)
+    at, index = laid.places, laid.chosen
     others = [(*one.shape[:dim], *one.shape[dim + 1 :]) for one in (source, index, at)]
     if len(set(others)) > 1 or index.shape[dim] not in (1, at.shape[dim]):
         return None
     inside = (at >= 0) & (at < source.shape[dim])
-    safe = at.clamp(0, source.shape[dim] - 1)
-    slack = error.gather(dim, safe) + error.gather(dim, index)
-    there, chosen = source.gather(dim, safe), source.gather(dim, index)
-    good = inside & (
-        ((there - chosen).abs().nan_to_num(torch.inf) <= slack) | (there.isnan() & chosen.isnan())
-    )
-    if codes:
-        each = good.reshape(*good.shape[:dim], -1, shape[-1], *good.shape[dim + 1 :])
-        return each.movedim(dim + 1, -1)
-    return good.reshape(shape)
+    off, slack = worse_than_chosen(source, error, dim, at.clamp(0, source.shape[dim] - 1), index)
+    return laid.put_back(inside & (off <= slack)).reshape(shape)
+
+
+@dataclass(frozen=True)
+class _Laid:
+    """Places that a choice is compared with, and what was chosen, both along the axis of the choice."""
+
+    places: Tensor
+    chosen: Tensor
+    put_back: Callable[[Tensor], Tensor]
+    """From there to where the comparison has them."""
+
+
+def _laid_along(index: Tensor, at: Tensor, rank: int, dim: int) -> _Laid:
+    """Of one choice a row, whose places are codes along the axis or one each; or of several, whose codes have
+    an axis of their own behind all others."""
+    if at.dim() == rank + 1 and at.shape[:-1] == index.shape:
+        count = at.shape[-1]
+
+        def behind(good: Tensor) -> Tensor:
+            each = good.reshape(*good.shape[:dim], -1, count, *good.shape[dim + 1 :])
+            return each.movedim(dim + 1, -1)
+
+        along = at.movedim(-1, dim + 1).flatten(dim, dim + 1)
+        return _Laid(along, index.repeat_interleave(count, dim), behind)
+    if index.dim() < rank:
+        at = at.unsqueeze(dim) if at.shape == index.shape else at
+        index = index.unsqueeze(dim)
+    return _Laid(at, index, lambda good: good)
 
 
 def to_whole(value: Tensor) -> Tensor:

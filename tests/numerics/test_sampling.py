@@ -152,3 +152,20 @@ def test_what_one_probe_of_an_unknown_operation_makes_infinite_is_not_asked_for(
     bound = op.bound(tensors)
     assert "probing" in bound.basis
     assert bool(bound.allowed[..., 299].isinf()) and bool(torch.isfinite(bound.allowed[..., :290]).all())
+
+
+@pytest.mark.parametrize("wild", [NAN, INF])
+def test_beside_what_is_no_number_nothing_is_asked_of_a_cubic_result(wild: float) -> None:
+    """Of four elements along an axis three have a weight of about zero where a place lies on the fourth."""
+    op, tensors = sampling("bicubic"), given()
+    tensors["image"][0, 0, 2, 300] = wild
+    bound = op.bound(tensors)
+    right = op.call(**tensors)
+    for beside in range(298, 303):
+        for answer in (0.5, NAN, INF, -INF):
+            other = right.clone()
+            other[0, 0, 0, beside] = answer
+            assert compare(other, bound).max_ratio <= 1
+    other = right.clone()
+    other[0, 0, 0, 310] += 0.5
+    assert compare(other, bound).max_ratio > 1

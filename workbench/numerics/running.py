@@ -294,7 +294,9 @@ def _grid_sampled(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any]
     x, grid, interpolation = args[:3]
     if interpolation == CUBIC:
         run.unknown.append(str(op))
-        return _probed(op, args, kwargs, (dtype,))
+        made = _probed(op, args, kwargs, (dtype,))
+        assert isinstance(made, Tracked)
+        return sampling.cubic_beside(op, made, x, grid, tuple(args[2:]))
     return sampling.grid_sampled(op, x, grid, tuple(args[2:]), dtype)
 
 

@@ -9,12 +9,13 @@ what is read where all places are off as far as they may be, in each direction a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import conv2d, conv3d
+from torch.nn.functional import conv2d, conv3d, max_pool2d
 
 from workbench.model import DType
 from workbench.numerics.dtypes import accumulate_unit
@@ -25,6 +26,8 @@ NEAREST = 1
 """Torch's number of a mode."""
 PLACE = 8.0
 """Of 1 + |place| in units: three roundings on the way to pixels, and half as much again for reflections."""
+_CUBIC_REACH = 3
+"""Elements to either side of the nearest that a cubic result may be made of, with one for the rounding."""
 AN_ELEMENT = 0.5
 """Of a pixel: places that are off by more may be between other elements than their ends are."""
 
@@ -56,6 +59,17 @@ def grid_sampled(op: Any, x: Tracked, grid: Tracked, how: tuple[Any, ...], dtype
     terms = 2 ** places.shape[-1]
     weighing = sum_rounding(value, read(values.square(), places), terms, dtype)
     return rounded(value, weighing, (torch.zeros_like(value), shared + passed_on), dtype)
+
+
+def cubic_beside(op: Any, made: Tracked, x: Tracked, grid: Tracked, how: tuple[Any, ...]) -> Tracked:
+    """A cubic result, of which nothing is asked beside what is no number: of four elements along an axis all
+    but the one that a place lies on have a weight of zero, or of next to nothing and either sign."""
+    wild = ~torch.isfinite(x.value)
+    if not bool(wild.any()):
+        return made
+    near = max_pool2d(wild.to(torch.float64), 2 * _CUBIC_REACH + 1, 1, _CUBIC_REACH)
+    seen: Tensor = op(near, grid.value.to(torch.float64).nan_to_num(0.0), NEAREST, *how[1:])
+    return replace(made, shared=torch.where(seen > 0, torch.inf, made.shared))
 
 
 def _corners(places: Tensor, down: Tensor, up: Tensor) -> Iterator[Tensor]:

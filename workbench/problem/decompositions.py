@@ -7,10 +7,11 @@ sorting and scans stay whole.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache, partial, reduce
 from typing import Any
 
 import torch
@@ -48,6 +49,10 @@ _WHOLE = [
 ]  # fmt: skip
 
 
+_FEW_PLACES = 4
+"""Places of a fold's stride up to which each chooses its own where it is used (lowering/movement.py)."""
+_MOST_OF_A_BLOCK = 64
+"""Elements of a fold's blocks that are added, each a tensor."""
 _COPIES = (1, 2, 4, 8, 16, 32)
 """Of which a float is the exact inverse: a place over so many is a whole number, whatever rounds it."""
 _NEAREST = (aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
@@ -70,6 +75,8 @@ def table() -> Mapping[Any, Callable[..., Any]]:
     decompositions.update(_own())
     for op, product in ((aten.addmm.default, torch.mm), (aten.baddbmm.default, torch.bmm)):
         decompositions[op] = partial(_added_to_product, decompositions[op], product)
+    fold = aten.col2im.default
+    decompositions[fold] = partial(_folded, decompositions[fold])
     return decompositions
 
 
@@ -291,6 +298,86 @@ def _roll(x: Tensor, shifts: Any, dims: int | Sequence[int] = ()) -> Tensor:
         cut = size - shift if shift > 0 else -shift
         x = torch.cat([x.narrow(axis, cut, size - cut), x.narrow(axis, 0, cut)], axis) if shift else x
     return x
+
+
+def _folded(
+    otherwise: Callable[..., Any],
+    x: Tensor,
+    size: Sequence[Any],
+    kernel: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Any:
+    """Overlapping blocks put together: each place adds up what of every block lies there.
+
+    torch's own, ``otherwise``, adds every element to wherever it belongs.
+    """
+    batch = x if x.dim() == 3 else x.unsqueeze(0)
+    ways = tuple(zip(size, kernel, dilation, padding, stride, strict=True))
+    blocks = [
+        (count + 2 * beside - step * (width - 1) - 1) // by + 1 for count, width, step, beside, by in ways
+    ]
+    apart = batch.reshape(batch.shape[0], -1, *kernel, *blocks)
+    few = math.prod(stride) <= _FEW_PLACES and math.prod(kernel) <= _MOST_OF_A_BLOCK
+    if few:
+        found = _shifted_blocks(apart, ways)
+    elif tuple(dilation) == (1, 1) and math.prod(-(-k // by) for _, k, _, _, by in ways) <= _MOST_OF_A_BLOCK:
+        found = _found_in_blocks(apart, ways)
+    else:
+        return otherwise(x, size, kernel, dilation, padding, stride)
+    return (found if x.dim() == 3 else found.squeeze(0)).to(x.dtype)
+
+
+_Ways = Sequence[tuple[Any, int, int, int, int]]
+"""Along both axes of an image: its size, a block's, dilation, padding, stride."""
+
+
+def _shifted_blocks(apart: Tensor, ways: _Ways) -> Tensor:
+    """Places that are as far into their stride have the same elements of their blocks, each a few blocks on:
+    shifted tensors are added, one for each element, and put side by side."""
+    turns, stride = [-(-count // by) for count, _, _, _, by in ways], [by for *_, by in ways]
+    places = []
+    for into in itertools.product(*map(range, stride)):
+        shares = []
+        for at in itertools.product(*(range(width) for _, width, _, _, _ in ways)):
+            ahead = [
+                place * step - beside - first
+                for place, (_, _, step, beside, _), first in zip(at, ways, into, strict=True)
+            ]
+            if any(way % by for way, by in zip(ahead, stride, strict=True)):
+                continue
+            on = [way // by for way, by in zip(ahead, stride, strict=True)]
+            rest = [turn - count - way for turn, count, way in zip(turns, apart.shape[4:], on, strict=True)]
+            piece = _accumulator(apart[:, :, at[0], at[1]])
+            shares.append(torch.nn.functional.pad(piece, (on[1], rest[1], on[0], rest[0])))
+        none = _accumulator(apart.new_zeros((*apart.shape[:2], *turns)))
+        places.append(reduce(torch.add, shares) if shares else none)
+    found = torch.stack(places, -1).reshape(*places[0].shape, *stride).permute(0, 1, 2, 4, 3, 5)
+    found = found.reshape(*apart.shape[:2], turns[0] * stride[0], turns[1] * stride[1])
+    for axis, (count, *_, by) in enumerate(ways, 2):
+        found = found.narrow(axis, 0, count) if count % by else found
+    return found
+
+
+def _found_in_blocks(apart: Tensor, ways: _Ways) -> Tensor:
+    """Each place looks up what lies there: in the last block that begins before it, the one before that, and
+    so on, as many as overlap."""
+    along = []
+    for axis, (count, width, _, beside, by) in enumerate(ways):
+        place = (torch.arange(count, device=apart.device) + beside).reshape(-1, *(1,) * (1 - axis))
+        ways_here = []
+        for back in range(-(-width // by)):
+            into, block = place % by + back * by, place // by - back
+            is_there = (into < width) & (block >= 0) & (block < apart.shape[4 + axis])
+            last = apart.shape[4 + axis] - 1
+            ways_here.append((is_there, into.clamp(max=width - 1), block.clamp(0, last)))
+        along.append(ways_here)
+    shares = []
+    for (above, row, block_row), (left, column, block_column) in itertools.product(*along):
+        here = apart[:, :, row, column, block_row, block_column]
+        shares.append(torch.where(above & left, _accumulator(here), 0.0))
+    return reduce(torch.add, shares)
 
 
 def _scatter_reduce(

@@ -179,8 +179,8 @@ class Translation:
         if not isinstance(value, Tensor) or value.numel() > _MOST_CONSTANT_ELEMENTS or value.is_meta:
             raise ProblemError(
                 "the reference uses a tensor that is neither an input nor a parameter "
-                f"({_described(value)}); a kernel has up to {_MOST_CONSTANT_ELEMENTS} such numbers. Make it "
-                "once, outside of the function or as a module's buffer, or pass it as an input."
+                f"({_described(value)}); a kernel has up to {_MOST_CONSTANT_ELEMENTS} such numbers. "
+                "Pass it as an input, or make it once, outside of the function or as a module's buffer."
             )
         dtype = DTYPES[value.dtype]
         flat = [self._scalar(item, dtype) for item in value.reshape(-1).tolist()]

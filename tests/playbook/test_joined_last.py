@@ -55,6 +55,24 @@ def beside(t: Tensors) -> Tensor:
     return pairs[0] * pairs[1]
 
 
+def octaves(t: Tensors) -> Tensor:
+    """Sines and cosines of a few octaves, damped: halves of a row that are long to compute, and as long."""
+    x = t["x"].transpose(1, 2)
+    scales = 2.0 ** torch.arange(3, device=x.device)
+    y = (x[..., None, :] * scales[:, None]).flatten(-2)
+    v = (x.square()[..., None, :] * scales[:, None]).flatten(-2)
+    return torch.exp(-0.5 * torch.cat([v, v], -1)) * torch.sin(torch.cat([y, y + 1.5], -1))
+
+
+def turned(t: Tensors) -> Tensor:
+    """Halves of a row the other way round, and angles that stand twice in it."""
+    x = t["x"]
+    half = x.shape[-1] // 2
+    angles = x[..., :half] * 3
+    turned_round = torch.cat([-x[..., half:], x[..., :half]], -1)
+    return x * torch.cat([angles, angles], -1).cos() + turned_round
+
+
 def one_alone(t: Tensors) -> Tensor:
     a, b, c = t["x"].unbind(1)
     return torch.stack([a * b, b * c], 1) * 2
@@ -66,7 +84,7 @@ def as_they_lie(t: Tensors) -> Tensor:
 
 
 @pytest.mark.many(5)
-@pytest.mark.parametrize("call", [neighbours, in_place, last_axis, cut_out])
+@pytest.mark.parametrize("call", [neighbours, in_place, last_axis, cut_out, octaves])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_pieces_are_computed_with_and_stacked_last(call: Call, dtype: torch.dtype) -> None:
     tensors = {"x": (torch.rand(3, 3, 40) + 0.5).to(dtype)}
@@ -82,6 +100,6 @@ def test_what_neighbours_read_is_written_once_a_piece() -> None:
     assert source.count("_once = empty") == 3
 
 
-@pytest.mark.parametrize("call", [one_alone, as_they_lie, beside])
+@pytest.mark.parametrize("call", [one_alone, as_they_lie, beside, turned])
 def test_one_stack_alone_and_pieces_that_lie_in_memory_stay_as_they_are(call: Call) -> None:
     assert "joined_last" not in applying(problem_of(call, {"x": torch.rand(3, 3, 40)}))

@@ -1,4 +1,4 @@
-"""What is stacked along a short axis and computed with: computed piece by piece, and stacked at the end.
+"""What is stacked or joined and computed with: computed piece by piece, and put together at the end.
 
 A flux has four components, each a formula of its own, and what becomes of it is the same for all. Stacked
 first, each element of the result would ask which of them it is, once for every stack that it is made of and
@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from workbench.model import Arg, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import WRITTEN, GraphEdit, argument
-from workbench.playbook.ir.operations import VIEWS, is_pointwise
+from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.graph_edit import WRITTEN, GraphEdit, argument, shape_of
+from workbench.playbook.ir.operations import MOST_INLINE, VIEWS, is_pointwise
+from workbench.playbook.ir.sizes import ZERO
 
 MOST_PIECES = 8
 _LONG = 24
@@ -28,23 +29,38 @@ _AS_IT_IS = frozenset(["aten.clone.default", "aten.alias.default"])
 def joined_last(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """A computation behind which nothing goes on piece by piece, if several stacks of computed pieces are
     below it, or one whose neighbours are wanted too: its own pieces, stacked."""
-    for axis, count in _short_axes(node):
+    for axis, sizes in _cuts(edit, node):
         users = [user for user in edit.users(node) if user is not None]
         if not _goes_on(edit, node, axis) or any(_goes_on(edit, user, axis) for user in users):
             continue
-        below = _Below(edit, node, axis)
+        below = _Below(edit, node, axis, sizes)
         if below.is_worth_it:
-            update = {"op": _CAT, "args": (below.pieces(count), len(node.outs[0].dims) + axis), "kwargs": ()}
+            update = {"op": _CAT, "args": (below.pieces(), len(node.outs[0].dims) + axis), "kwargs": ()}
             return node.model_copy(update=update)
     return None
 
 
-def _short_axes(node: OpNode) -> Iterator[tuple[int, int]]:
-    """Axes, counted from the last, that so few lie along, and how many."""
-    if len(node.outs) == 1:
-        for at, dim in enumerate(node.outs[0].dims):
-            if isinstance(dim, int) and 1 < dim <= MOST_PIECES:
-                yield at - len(node.outs[0].dims), dim
+def _cuts(edit: GraphEdit, node: OpNode) -> Iterator[tuple[int, tuple[Dim, ...]]]:
+    """Axes, counted from the last, and how long pieces along them are: one each where few lie along an axis,
+    and as long as what is joined and computed with."""
+    if len(node.outs) != 1:
+        return
+    dims = node.outs[0].dims
+    for at, dim in enumerate(dims):
+        if isinstance(dim, int) and 1 < dim <= MOST_PIECES:
+            yield at - len(dims), (1,) * dim
+    pending, seen = [node] if is_pointwise(node) else [], {node.name}
+    while pending:
+        current = pending.pop()
+        if current.op == _CAT and isinstance(current.args[0], tuple):
+            axis = _along(current, 1)
+            sizes = tuple(edit.spec(ref).dims[axis] for ref in current.args[0] if isinstance(ref, Ref))
+            if 1 < len(sizes) <= MOST_INLINE and set(sizes) != {1}:
+                yield axis, sizes
+        elif is_pointwise(current):
+            made = [one for one in map(edit.made, current.refs) if one is not None and one.name not in seen]
+            seen.update(one.name for one in made)
+            pending += made
 
 
 def _goes_on(edit: GraphEdit, node: OpNode, axis: int) -> bool:
@@ -88,13 +104,13 @@ def _is_whole(edit: GraphEdit, node: OpNode) -> bool:
 class _Below:
     """What ``root`` is made of piece by piece, down to stacks and to what has no stack below it."""
 
-    def __init__(self, edit: GraphEdit, root: OpNode, axis: int) -> None:
-        self._edit, self._axis, self._root = edit, axis, root
+    def __init__(self, edit: GraphEdit, root: OpNode, axis: int, sizes: tuple[Dim, ...]) -> None:
+        self._edit, self._axis, self._root, self._sizes = edit, axis, root, sizes
         self._stacks: dict[str, list[Ref]] = {}
         reached, pending = {root.name}, [root]
         while pending:
             node = pending.pop()
-            if parts := stacked_along(edit, node, axis):
+            if parts := joined_along(edit, node, axis, sizes):
                 self._stacks[node.name] = parts
             elif _goes_on(edit, node, axis):
                 made = [one for one in self._made_of(node) if one.name not in reached]
@@ -110,19 +126,26 @@ class _Below:
     @property
     def is_worth_it(self) -> bool:
         """Not where all pieces lie in memory, and are read as they lie; nor where an element asks once."""
+        if set(self._sizes) != {1} and not any(map(self._is_all_computed, self._stacks.values())):
+            return False
         computed = any(_is_computed(self._edit, part) for parts in self._stacks.values() for part in parts)
         moved = any(node.op == _CAT and name not in self._stacks for name, node in self._holding.items())
         return computed and (len(self._stacks) > 1 or moved)
 
-    def pieces(self, count: int) -> tuple[Ref, ...]:
-        """Of the root, each with the axis, one long."""
+    def _is_all_computed(self, parts: list[Ref]) -> bool:
+        """Not for the halves of a row the other way round, nor for angles that stand twice in a row, which
+        lowering/equal_pieces.py has."""
+        return len(set(parts)) > 1 and all(_is_computed(self._edit, part) for part in parts)
+
+    def pieces(self) -> tuple[Ref, ...]:
+        """Of the root, each with the axis."""
         found: dict[str, tuple[Ref, ...]] = {}
         for name, node in self._holding.items():
-            found[name] = tuple(self._piece(found, node, at) for at in range(count))
+            found[name] = tuple(self._piece(found, node, at) for at in range(len(self._sizes)))
         return found[self._root.name]
 
     def _piece(self, found: dict[str, tuple[Ref, ...]], node: OpNode, at: int) -> Ref:
-        edit, out = self._edit, self._out(node.outs[0])
+        edit, out = self._edit, self._out(node.outs[0], at)
         if node.name in self._stacks:
             part = self._stacks[node.name][at]
             part = part if edit.spec(part).dims == out.dims else edit.view(part, out.dims)
@@ -146,13 +169,14 @@ class _Below:
             return found[made.name][at]
         if not self._has_axis(ref):
             return ref
-        return self._edit.add(
-            _SLICE, (ref, len(spec.dims) + self._axis, at, at + 1), self._out(spec), "piece"
-        )
+        read = self._edit.sizes.read
+        start, end = (sum(map(read, self._sizes[:last]), start=ZERO) for last in (at, at + 1))
+        ends = shape_of((start.dim, end.dim))
+        return self._edit.add(_SLICE, (ref, len(spec.dims) + self._axis, *ends), self._out(spec, at), "piece")
 
-    def _out(self, spec: OutputSpec) -> OutputSpec:
-        at = len(spec.dims) + self._axis
-        return OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:at], 1, *spec.dims[at + 1 :]))
+    def _out(self, spec: OutputSpec, at: int) -> OutputSpec:
+        axis = len(spec.dims) + self._axis
+        return OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], self._sizes[at], *spec.dims[axis + 1 :]))
 
     def _has_axis(self, ref: Ref) -> bool:
         dims = self._edit.spec(ref).dims
@@ -178,6 +202,16 @@ class _Below:
             seen.update(one.name for one in made)
             pending += made
         return computed >= _LONG
+
+
+def joined_along(edit: GraphEdit, node: OpNode, axis: int, sizes: tuple[Dim, ...]) -> list[Ref]:
+    """What is joined along an axis in pieces of such sizes."""
+    if set(sizes) == {1}:
+        return stacked_along(edit, node, axis)
+    if node.op != _CAT or _along(node, 1) != axis or not isinstance(node.args[0], tuple):
+        return []
+    found = [part for part in node.args[0] if isinstance(part, Ref)]
+    return found if tuple(edit.spec(part).dims[axis] for part in found) == sizes else []
 
 
 def stacked_along(edit: GraphEdit, node: OpNode, axis: int) -> list[Ref]:

@@ -21,6 +21,7 @@ MOST_PIECES = 8
 _LONG = 24
 """Operations of what is written once where it is read at several places: about as many as its bytes have time
 for."""
+_WHOLE = VIEWS - {"slice", "select"}
 _CAT, _VIEW = "aten.cat.default", "aten.view.default"
 _SLICE, _PUT = "aten.slice.Tensor", "aten.slice_scatter.default"
 _AS_IT_IS = frozenset(["aten.clone.default", "aten.alias.default"])
@@ -133,9 +134,9 @@ class _Below:
         return computed and (len(self._stacks) > 1 or moved)
 
     def _is_all_computed(self, parts: list[Ref]) -> bool:
-        """Not for the halves of a row the other way round, nor for angles that stand twice in a row, which
-        lowering/equal_pieces.py has."""
-        return len(set(parts)) > 1 and all(_is_computed(self._edit, part) for part in parts)
+        """Not for the halves of a row the other way round or a roll, which are parts of one value, nor for
+        angles that stand twice in a row, which lowering/equal_pieces.py has."""
+        return len(set(parts)) > 1 and all(_is_computed(self._edit, part, _WHOLE) for part in parts)
 
     def pieces(self) -> tuple[Ref, ...]:
         """Of the root, each with the axis."""
@@ -232,8 +233,9 @@ def stacked_along(edit: GraphEdit, node: OpNode, axis: int) -> list[Ref]:
     return []
 
 
-def _is_computed(edit: GraphEdit, ref: Ref) -> bool:
+def _is_computed(edit: GraphEdit, ref: Ref, seen: frozenset[str] = VIEWS) -> bool:
+    """True for what is made element by element, as it is or in one of the ways that are ``seen`` through."""
     made = edit.made(ref)
-    while made is not None and made.base_name in VIEWS and isinstance(made.args[0], Ref):
+    while made is not None and made.base_name in seen and isinstance(made.args[0], Ref):
         made = edit.made(made.args[0])
     return made is not None and is_pointwise(made)

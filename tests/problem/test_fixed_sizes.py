@@ -139,3 +139,16 @@ def test_one_size_is_fixed_where_a_number_is_made_of_it_alone(rows: int) -> None
     problem = opened(f"{source}inputs = [torch.randn({rows}, 128), torch.randn(128, 8)]\n")
     assert [spec.dims for spec in problem.tensors] == [(rows, "s0"), ("s0", "s1")]
     assert any(f"{rows} along axis 0 of x" in note for note in problem.notes)
+
+
+def test_a_size_that_is_fixed_for_a_number_leaves_others_as_they_were_found_to_be() -> None:
+    """Halves of ``both`` meet ``x``: it stays twice as long when the rows' length is fixed."""
+    source = (
+        "def f(x, both):\n    most = max(1, int(0.025 * x.shape[1]))\n    a, b = both.chunk(2)\n"
+        "    return (x + a / b.std(dim=1, keepdim=True)) / most\n"
+    )
+    problem = opened(f"{source}inputs = [torch.randn(6, 800), torch.randn(12, 800)]\n")
+    x, both = problem.tensors
+    assert both.dims == (f"2*{x.dims[0]}", 800) and x.dims[1] == 800
+    assert any(note.startswith("kept as in the inputs: axis 0 of both is 2 times") for note in problem.notes)
+    assert any("800 along axis 1 of x" in note for note in problem.notes)

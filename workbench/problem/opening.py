@@ -109,12 +109,12 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
     seen = look(capture)
     watched(seen)
     tell("tracing the reference")
-    along = unrolled(seen.form, seen.inputs, seen.held)
-    traced, problem = _described(capture, seen, along)
+    axes: tuple[Axis, ...] = tuple(unrolled(seen.form, seen.inputs, seen.held))
+    traced, problem = _described(capture, seen, axes)
     why = _fixed(problem)
     ties = tied_sizes(problem)
     if ties or any(why.values()):
-        axes = (*along, *dict.fromkeys(axis for found in why.values() for axis in found))
+        axes = (*axes, *dict.fromkeys(axis for found in why.values() for axis in found))
         traced, problem = _described(capture, seen, axes, ties)
         if more := tuple(tie for tie in tied_sizes(problem) if tie not in ties):  # of what is fixed now
             ties = (*ties, *more)
@@ -125,16 +125,17 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         return _tried(problem, seen, traced, told_of, tell)
     except OnlyAsDeclared as only:
         every = [(name, at) for name, tensor in seen.inputs.items() for at in range(tensor.dim())]
+        free = [axis for axis in every if axis not in axes]
         made_of = "the reference computes with a number that it makes of"
-        for name, at in every[:_MOST_ALONE]:
+        for name, at in free[:_MOST_ALONE]:
             with suppress(OnlyAsDeclared, ProblemError):
-                one, alone = _described(capture, seen, (*along, (name, at)))
+                one, alone = _described(capture, seen, (*axes, (name, at)), ties)
                 size = seen.inputs[name].shape[at]
                 note = f"fixed, as {made_of} it: {size} along axis {at} of {name}"
                 return _tried(alone, seen, one, (*told_of, note), tell, asks="everywhere")
         if not only.is_known:
             return _tried(problem, seen, traced, told_of, tell, asks="know")
-        traced, problem = _described(capture, seen, every)
+        traced, problem = _described(capture, seen, every, ties)
         note = f"all sizes are fixed: at others {made_of} them"
         return _tried(problem, seen, traced, (*told_of, note), tell)
 

@@ -20,4 +20,9 @@ def integrated_encoding(origins, directions, t, radii):
     return torch.exp(-0.5 * torch.cat([v, v], -1)) * torch.sin(x)
 
 
-inputs = [torch.randn(4096, 3), torch.randn(4096, 3), (torch.rand(4096, 65) * 4 + 2).sort(-1).values, torch.rand(4096, 1) * 0.01]
+inputs = [
+    torch.randn(4096, 3),
+    torch.randn(4096, 3),
+    (torch.rand(4096, 65) * 4 + 2).sort(-1).values,
+    torch.rand(4096, 1) * 0.01,
+]

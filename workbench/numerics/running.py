@@ -17,7 +17,8 @@ from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
 from workbench.model.aten_names import COMPARED
-from workbench.numerics import choices, linear, movement, reductions, sampling
+from workbench.model.systems import system_of
+from workbench.numerics import choices, linear, movement, reductions, sampling, systems
 from workbench.numerics.choices import is_left_open
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float, name_of
 from workbench.numerics.log_sums import LogSums
@@ -138,8 +139,13 @@ class Running:
             if name not in COMPARED:
                 return made
             return self._peaks.settled(node, made, self._tensor, self._argument)
+        probed: Result = _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
+        if (system := system_of(node)) is not None:
+            results = probed if isinstance(probed, tuple) else (probed,)
+            sides = None if system.sides is None else self.of(system.sides)
+            return systems.settled(system, results, self.of(system.matrix), sides)
         self.unknown.append(node.op)
-        return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
+        return probed
 
     def _again(self, nodes: Sequence[OpNode], given: Mapping[str, Tracked]) -> Tracked | None:
         """What the last of some nodes comes to with some results in the place of others."""

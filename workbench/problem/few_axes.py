@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from workbench.model import Dim, Graph, OpNode, Problem, Ref, size_of
 from workbench.problem.components import MOST as FEWEST
 from workbench.problem.components import REDUCTIONS, reduced_again, reduced_axes
+from workbench.problem.small_systems import few_unknowns
 
 MOST = 8
 """Elements that an axis of few has at most."""
@@ -53,6 +54,7 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
             fixed.add(shape[axis])
     fixed |= _in_order(problem.graph, given, sizes)
     fixed |= _of_small_matrices(problem.graph, given, sizes)
+    fixed.update(dim for dim in few_unknowns(problem.graph, given, sizes) if isinstance(dim, str))
     before = few_before_rows(problem.graph, given, sizes)
     fixed.update(_met_in(problem.graph, given, before))
     return tuple(

@@ -33,6 +33,7 @@ from workbench.playbook.graph.rows_of_products import (
 )
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
+from workbench.playbook.graph.solved_in_registers import solved_in_registers
 from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.totals_by_rows import totals_by_rows
 from workbench.playbook.graph.turned_products import turned_product
@@ -51,6 +52,7 @@ RULES: Mapping[str, Rule] = {
     "activation_in_product": activation_in_product,
     "half_spectrum": half_spectrum,
     "few_in_order": few_in_order,
+    "solved_in_registers": solved_in_registers,
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
@@ -90,6 +92,7 @@ ONLY_FUSED = frozenset(
         "few_terms",
         "few_largest",
         "few_in_order",
+        "solved_in_registers",
     ]
 )
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
@@ -109,6 +112,7 @@ MAY_COST = frozenset(
         "joined_last",
         "totals_by_rows",
         "moved_first",
+        "solved_in_registers",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

@@ -205,6 +205,19 @@ ALGEBRA = (
         "each is the lower half of the number that is compared, and equal elements stay as they were.",
     ),
     _rewrite(
+        "solved_in_registers",
+        "small systems are solved by a thread each",
+        "memory",
+        "the library's routines: launches, matrices that are copied, and a host that waits for how it went",
+        "The inverse of a rotation, the gain of a filter with four states, the six unknowns of a pose: "
+        "matrices so small that a thread has room for all of one. A library's routine for batches is made "
+        "for larger ones. It copies the matrices, asks a block for each, looks for a pivot in memory, and "
+        "tells the host which of them were singular. Written out, an elimination of four rows is forty "
+        "products and differences, the same for every matrix: where rows change places, so that the largest "
+        "number of a column divides the others, each element is chosen from two. Its thirty-two threads a "
+        "warp never part, and what is made of the solution goes on in registers.",
+    ),
+    _rewrite(
         "few_edges",
         "places among few edges are found in the kernel",
         "memory",

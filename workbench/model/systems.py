@@ -1,0 +1,56 @@
+"""Operations that solve systems of linear equations: what each takes and gives.
+
+Owns how torch's operations are read, by position or by name. Computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model.problem import Arg, OpNode, Ref
+
+
+@dataclass(frozen=True)
+class System:
+    """One operation: its matrix, whose last two axes are rows and columns, and what it is solved for."""
+
+    kind: str
+    """``det``, ``slogdet``, ``inv``, ``solve``, ``cholesky``, ``cholesky_solve`` or ``triangular``."""
+    matrix: Ref
+    sides: Ref | None = None
+    """Right sides, a column each; of one axis less than ``matrix`` where there is one."""
+    upper: bool = False
+    unit: bool = False
+    """The diagonal is taken to be one."""
+
+
+def system_of(node: OpNode) -> System | None:
+    """What a node solves; None for other operations, and for right sides in rows."""
+    named = dict(node.kwargs)
+    match node.base_name, node.args:
+        case "_linalg_det", (Ref() as matrix, *_):
+            return System("det", matrix)
+        case "_linalg_slogdet", (Ref() as matrix, *_):
+            return System("slogdet", matrix)
+        case "linalg_inv_ex", (Ref() as matrix, *_):
+            return System("inv", matrix)
+        case "linalg_cholesky_ex", (Ref() as matrix, *rest):
+            return System("cholesky", matrix, upper=_told(rest, 0, named, "upper"))
+        case "_linalg_solve_ex", (Ref() as matrix, Ref() as sides, *rest):
+            by_columns = _told(rest, 0, named, "left", default=True)
+            return System("solve", matrix, sides) if by_columns else None
+        case "cholesky_solve", (Ref() as sides, Ref() as matrix, *rest):
+            return System("cholesky_solve", matrix, sides, upper=_told(rest, 0, named, "upper"))
+        case "linalg_solve_triangular", (Ref() as matrix, Ref() as sides, *rest):
+            by_columns = _told(rest, 1, named, "left", default=True)
+            unit = _told(rest, 2, named, "unitriangular")
+            upper = _told(rest, 0, named, "upper")
+            return System("triangular", matrix, sides, upper, unit) if by_columns else None
+    return None
+
+
+def _told(
+    rest: Sequence[Arg], position: int, named: Mapping[str, Arg], name: str, default: bool = False
+) -> bool:
+    return bool(rest[position] if len(rest) > position else named.get(name, default))

@@ -1,0 +1,219 @@
+"""Small systems solved by one thread each, in registers: determinants, inverses, factors and solutions.
+
+A matrix of four rows is sixteen numbers, and to factor it takes forty operations, one after the other and the
+same for every matrix, if rows change places by choices and not by jumps. A library's routine for batches asks
+a block for each matrix, goes through memory step by step, and tells the host how it went. Pivots are the
+largest of their column, as in LAPACK's ``getrf``: without them a matrix with a zero in its corner has no
+inverse. Owns the arithmetic, written out on the op graph; problem/small_systems.py has what may be solved so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
+from workbench.model.systems import System, system_of
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
+from workbench.problem.small_systems import MOST_SIDES, most_rows
+
+_READ_FIRST = {"slogdet": 2}
+"""Results of an operation that are made, where it is not its first alone."""
+
+
+def solved_in_registers(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """A small system of which nobody reads factors or pivots, as arithmetic on the elements of its matrix."""
+    system = system_of(node)
+    if system is None or not _is_small(edit, system):
+        return None
+    made = _READ_FIRST.get(system.kind, 1)
+    if any(edit.is_read(node, item) for item in range(made, len(node.outs))):
+        return None
+    results = _Registers(edit, edit.spec(system.matrix).dims[:-2]).results(system, node.outs)
+    if len(node.outs) == 1:
+        return node.model_copy(update={"op": "aten.alias.default", "args": results, "kwargs": ()})
+    return node.model_copy(update={"op": RESULTS, "args": results, "kwargs": ()})
+
+
+def _is_small(edit: GraphEdit, system: System) -> bool:
+    """True for float32 of known size, with as many right sides as matrices."""
+    spec = edit.spec(system.matrix)
+    rows = spec.dims[-1]
+    if spec.dtype != "f32" or not isinstance(rows, int) or not 1 <= rows <= most_rows(system):
+        return False
+    if system.sides is None:
+        return True
+    sides = edit.spec(system.sides)
+    columns = sides.dims[len(spec.dims) - 1 :]
+    few = all(isinstance(dim, int) and dim <= MOST_SIDES for dim in columns)
+    return sides.dtype == "f32" and few and sides.dims[: len(spec.dims) - 1] == (*spec.dims[:-2], rows)
+
+
+Row = list[Ref]
+
+
+@dataclass(frozen=True)
+class _Registers:
+    """One element of each matrix is a tensor with an entry a matrix; ``batch`` is their shape."""
+
+    edit: GraphEdit
+    batch: tuple[Dim, ...]
+
+    def results(self, system: System, outs: Sequence[OutputSpec]) -> tuple[Ref, ...]:
+        """What the operation gives, as tensors of its shapes."""
+        rows = self._elements(system.matrix)
+        if system.kind in ("det", "slogdet"):
+            pivots, sign = self._pivots(rows)
+            if system.kind == "det":
+                return (self._product([*pivots, sign]),)
+            signs = [self._op("sign.default", pivot) for pivot in pivots]
+            logs = [self._op("log.default", self._op("abs.default", pivot)) for pivot in pivots]
+            return self._product([*signs, sign]), self._total(logs)
+        solution = self._solution(system, rows)
+        return (self._together(solution, outs[0]),)
+
+    def _solution(self, system: System, rows: list[Row]) -> list[Row]:
+        count = len(rows)
+        if system.kind == "cholesky":
+            return self._cholesky(rows, system.upper)
+        if system.kind == "inv":
+            one, zero = self._number(1.0), self._number(0.0)
+            return self._solved(rows, [[one if i == j else zero for j in range(count)] for i in range(count)])
+        assert system.sides is not None
+        sides = self._elements(system.sides)
+        if system.kind == "solve":
+            return self._solved(rows, sides)
+        turned = [list(column) for column in zip(*rows, strict=True)]
+        if system.kind == "triangular":
+            walk = self._backward if system.upper else self._forward
+            return walk(rows, sides, system.unit)
+        lower, upper = (turned, rows) if system.upper else (rows, turned)
+        return self._backward(upper, self._forward(lower, sides))
+
+    def _solved(self, rows: list[Row], sides: list[Row]) -> list[Row]:
+        """Gaussian elimination on both, and what is left from the last row up."""
+        count = len(rows)
+        both, _ = self._eliminated([[*row, *side] for row, side in zip(rows, sides, strict=True)], count)
+        return self._backward([row[:count] for row in both], [row[count:] for row in both])
+
+    def _pivots(self, rows: list[Row]) -> tuple[Row, Ref]:
+        """The diagonal of what is left of the matrix, and the sign of how its rows were moved."""
+        left, sign = self._eliminated(rows, len(rows), singular=True)
+        return [left[at][at] for at in range(len(rows))], sign
+
+    def _eliminated(self, rows: list[Row], count: int, singular: bool = False) -> tuple[list[Row], Ref]:
+        """Zeros below the diagonal, which are not written; the largest of a column is brought up to it.
+
+        Where the largest is zero all of them are: a ``singular`` matrix is left as it is there, and has a
+        determinant of zero, not NaN.
+        """
+        rows, sign = [list(row) for row in rows], self._number(1.0)
+        for at in range(count - 1):
+            for below in range(at + 1, count):
+                sizes = (self._op("abs.default", rows[row][at]) for row in (below, at))
+                larger = self._op("gt.Tensor", *sizes, dtype="bool")
+                for column in range(at, len(rows[at])):
+                    top, bottom = rows[at][column], rows[below][column]
+                    rows[at][column] = self._op("where.self", larger, bottom, top)
+                    rows[below][column] = self._op("where.self", larger, top, bottom)
+                sign = self._op("where.self", larger, self._op("neg.default", sign), sign)
+            pivot = self._not_zero(rows[at][at]) if singular else rows[at][at]
+            for below in range(at + 1, count):
+                factor = self._op("div.Tensor", rows[below][at], pivot)
+                for column in range(at + 1, len(rows[at])):
+                    rows[below][column] = self._less(rows[below][column], factor, rows[at][column])
+        return rows, sign
+
+    def _not_zero(self, pivot: Ref) -> Ref:
+        is_zero = self._op("eq.Tensor", pivot, self._number(0.0), dtype="bool")
+        return self._op("where.self", is_zero, self._number(1.0), pivot)
+
+    def _forward(self, lower: list[Row], sides: list[Row], unit: bool = False) -> list[Row]:
+        found: list[Row] = []
+        for at, side in enumerate(sides):
+            values = list(side)
+            for before, known in enumerate(found):
+                values = [self._less(one, lower[at][before], x) for one, x in zip(values, known, strict=True)]
+            found.append(values if unit else [self._op("div.Tensor", one, lower[at][at]) for one in values])
+        return found
+
+    def _backward(self, upper: list[Row], sides: list[Row], unit: bool = False) -> list[Row]:
+        """The same from the last row up."""
+        turned = [row[::-1] for row in reversed(upper)]
+        return self._forward(turned, sides[::-1], unit)[::-1]
+
+    def _cholesky(self, rows: list[Row], upper: bool) -> list[Row]:
+        """The lower factor, of the triangle that is asked for; the other one is zero."""
+        if upper:
+            rows = [list(column) for column in zip(*rows, strict=True)]
+        count, zero = len(rows), self._number(0.0)
+        low: list[Row] = [[zero] * count for _ in range(count)]
+        for column in range(count):
+            for row in range(column, count):
+                value = rows[row][column]
+                for before in range(column):
+                    value = self._less(value, low[row][before], low[column][before])
+                if row == column:
+                    low[row][column] = self._op("sqrt.default", value)
+                else:
+                    low[row][column] = self._op("div.Tensor", value, low[column][column])
+        return [list(column) for column in zip(*low, strict=True)] if upper else low
+
+    def _elements(self, of: Ref) -> list[Row]:
+        """Every element, by row and column; a right side without columns has one."""
+        dims, at = self.edit.spec(of).dims, len(self.batch)
+        count = dims[at]
+        assert isinstance(count, int)
+        found = []
+        for row in range(count):
+            whole = self._taken(of, at, row)
+            if len(dims) == at + 1:
+                found.append([whole])
+                continue
+            columns = dims[at + 1]
+            assert isinstance(columns, int)
+            found.append([self._taken(whole, at, column) for column in range(columns)])
+        return found
+
+    def _taken(self, of: Ref, axis: int, place: int) -> Ref:
+        spec = self.edit.spec(of)
+        out = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
+        return self.edit.add("aten.select.int", (of, axis, place), out, "element")
+
+    def _together(self, rows: list[Row], out: OutputSpec) -> Ref:
+        """A tensor of all elements, column after column, as a library leaves it."""
+        one = (*self.batch, 1)
+        elements = [self.edit.view(element, one) for column in zip(*rows, strict=True) for element in column]
+        flat = OutputSpec(dtype=out.dtype, dims=(*self.batch, len(elements)))
+        joined = self.edit.add("aten.cat.default", (tuple(elements), len(self.batch)), flat)
+        if len(out.dims) == len(self.batch) + 1:
+            return joined
+        *batch, count, columns = out.dims
+        turned = self.edit.view(joined, (*batch, columns, count))
+        axes = (*range(len(batch)), len(batch) + 1, len(batch))
+        return self.edit.add(
+            "aten.permute.default", (turned, axes), OutputSpec(dtype=out.dtype, dims=out.dims)
+        )
+
+    def _product(self, parts: list[Ref]) -> Ref:
+        total, *rest = parts
+        for part in rest:
+            total = self._op("mul.Tensor", total, part)
+        return total
+
+    def _total(self, parts: list[Ref]) -> Ref:
+        total, *rest = parts
+        for part in rest:
+            total = self._op("add.Tensor", total, part)
+        return total
+
+    def _less(self, value: Ref, factor: Ref, other: Ref) -> Ref:
+        return self._op("sub.Tensor", value, self._op("mul.Tensor", factor, other))
+
+    def _number(self, value: float) -> Ref:
+        args: tuple[Arg, ...] = (shape_of(self.batch), value)
+        out = OutputSpec(dtype="f32", dims=self.batch)
+        return self.edit.add("aten.full.default", args, out, kwargs=(("dtype", "f32"),))
+
+    def _op(self, op: str, *args: Ref, dtype: DType = "f32") -> Ref:
+        return self.edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=self.batch))

@@ -1,0 +1,51 @@
+"""Systems of a few equations: inverses, determinants, factors and solutions of small matrices.
+
+A library has one routine for matrices of six rows and of six thousand: several launches, and a pivot is
+looked for in memory. Six unknowns fit a thread's registers. Owns how small they are, and which sizes that
+makes numbers; few_axes.py fixes them. Computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from workbench.model import Dim, Graph, Ref, size_of
+from workbench.model.systems import System, system_of
+
+MOST_UNKNOWNS = 6
+"""Rows of a matrix that is factored: 36 registers, and about 200 operations on them."""
+MOST_INVERTED = 4
+"""Rows of one that is inverted, which has as many right sides as rows."""
+MOST_SIDES = 4
+"""Right sides that are solved for at once."""
+
+
+def most_rows(system: System) -> int:
+    """Of its matrix."""
+    return MOST_INVERTED if system.kind == "inv" else MOST_UNKNOWNS
+
+
+def few_unknowns(
+    graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sequence[Mapping[str, int]]
+) -> Iterator[Dim]:
+    """Sizes of matrices that are small at all declared sizes, and of the right sides that are few."""
+    outs = {node.name: node.outs for node in graph.nodes}
+
+    def shape(ref: Ref) -> tuple[Dim, ...]:
+        return given[ref.ref] if ref.ref in given else outs[ref.ref][ref.item or 0].dims
+
+    def is_few(dim: Dim, most: int) -> bool:
+        counts = {size_of(dim, one) for one in sizes}
+        return len(counts) == 1 and counts <= set(range(1, most + 1))
+
+    for node in graph.nodes:
+        system = system_of(node)
+        if system is None or not is_few(shape(system.matrix)[-1], most_rows(system)):
+            continue
+        found = list(shape(system.matrix)[-2:])
+        if system.sides is not None:
+            columns = shape(system.sides)[len(shape(system.matrix)) - 1 :]
+            if not all(is_few(dim, MOST_SIDES) for dim in columns):
+                continue
+            found += [shape(system.sides)[len(shape(system.matrix)) - 2], *columns]
+        yield from found

@@ -76,7 +76,7 @@ class Running:
 
     def step(self, node: OpNode) -> None:
         """Interpret one node, whose operands are there."""
-        self._peaks.note(node)
+        self._peaks.note(node, self._argument)
         self._log_sums.note(node)
         with torch.no_grad():
             self.results[node.name] = self.apply(node)
@@ -137,7 +137,7 @@ class Running:
             )
             if name not in COMPARED:
                 return made
-            return self._peaks.settled(node, made, self._tensor, self._argument)
+            return self._peaks.settled(node, made, self._tensor)
         self.unknown.append(node.op)
         return _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
 

@@ -15,7 +15,7 @@ from workbench.compile import load_cubin
 from workbench.errors import UsageError
 from workbench.export import kernelbench_file
 from workbench.export.launchers import device_text, host_text, launchers_of
-from workbench.model import H100, Kernel, TensorMeta
+from workbench.model import H100, Kernel, Returned, TensorMeta
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
 
@@ -199,3 +199,29 @@ def test_transforms_and_complex_numbers_are_torchs_own_in_the_file() -> None:
     twice, spectrum = names["forward"](z)
     torch.testing.assert_close(twice, torch.fft.fft(torch.fft.fft(z)))
     torch.testing.assert_close(spectrum, torch.fft.fft(z))
+
+
+RETURNS = {
+    "builtins:dict": "{'y': out}",
+    "builtins:list": "[out]",
+    "__main__:Found": "Found(y=out)",
+    "torch.return_types:max": "torch.return_types.max((out,))",
+    "": "out,",
+}
+
+
+@pytest.mark.parametrize("kind", RETURNS)
+def test_results_are_returned_as_the_reference_does(kind: str) -> None:
+    changes = {
+        "source": f"class Found: ...\n{problem_of('scale').source}",
+        "returns_tuple": True,
+        "returned": Returned(kind=kind, names=("y",)) if kind else None,
+    }
+    text = kernelbench_file(problem_of("scale").model_copy(update=changes), kernel_of("scale"), H100)
+    assert re.findall(r"^ +return (.*out.*)$", text, re.MULTILINE) == [RETURNS[kind]]
+
+
+def test_results_of_a_type_that_is_elsewhere_are_refused() -> None:
+    problem = problem_of("scale").model_copy(update={"returned": Returned(kind="elsewhere:Found")})
+    with pytest.raises(UsageError, match="returns a Found, which its own text does not define"):
+        kernelbench_file(problem, kernel_of("scale"), H100)

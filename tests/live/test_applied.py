@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import doubles
 import pytest
@@ -18,8 +18,9 @@ from workbench.live import LiveSession, optimize
 from workbench.live.applied import EMULATED_ELEMENTS, Applied
 from workbench.live.apply import announce, apply, restore
 from workbench.live.original import Original
-from workbench.model import H100, Layout, Problem, Sampler, Static, TensorSpec
+from workbench.model import H100, Layout, Problem, Returned, Sampler, Static, TensorSpec
 from workbench.policy import Policy
+from workbench.problem.results import returned_as
 
 DOUBLE = """/* plan
 def plan(x):
@@ -91,6 +92,39 @@ def test_a_covered_call_runs_the_kernel(applied: Applied) -> None:
     assert torch.equal(applied(x), 2 * x)
     assert torch.equal(applied(x=x), 2 * x)
     assert (applied.kernel_calls, applied.fallback_calls) == (2, 0)
+
+
+class Doubled(NamedTuple):
+    y: Tensor
+
+
+def named(x: Tensor) -> dict[str, Tensor]:
+    return {"twice": x * 2}
+
+
+def in_a_tuple(x: Tensor) -> Doubled:
+    return Doubled(x * 2)
+
+
+def listed(x: Tensor) -> list[Tensor]:
+    return [x * 2]
+
+
+@pytest.mark.parametrize("original", [named, in_a_tuple, listed])
+def test_results_come_as_the_originals_do(original: Any) -> None:
+    x = torch.randn(5, 7)
+    changes = {"returns_tuple": True, "returned": returned_as(original(x))}
+    applied = Applied(original, doubles.problem().model_copy(update=changes), DOUBLE, H100)
+    returned = applied(x)
+    assert type(returned) is type(original(x)) and str(returned) == str(original(x))
+    assert (applied.kernel_calls, applied.fallback_calls) == (1, 0)
+
+
+def test_results_of_a_type_that_is_gone_are_refused_beforehand() -> None:
+    gone = Returned(kind="nowhere:Gone", names=("y",))
+    problem = doubles.problem().model_copy(update={"returns_tuple": True, "returned": gone})
+    with pytest.raises(UsageError, match="double: it returns a Gone, which is not found beside it"):
+        Applied(named, problem, DOUBLE, H100)
 
 
 @pytest.mark.parametrize(

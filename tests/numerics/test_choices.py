@@ -11,6 +11,7 @@ from torch import Tensor
 from workbench.model import Graph, OpNode, OutputSpec, Ref
 from workbench.numerics import choices, movement, reductions
 from workbench.numerics.choices import exact_index
+from workbench.numerics.chosen_places import misplaced
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked, exact
 
@@ -108,7 +109,80 @@ def test_an_index_in_doubt_leaves_the_others_of_a_gather_their_bound() -> None:
     x = torch.tensor([[1.0, near(1.0), 0.0], [1.0, 0.0, 2.0]])
     graph, w = Graph(nodes=nodes, outputs=(ops.ref("y"),)), torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     (made,) = Running(sizes={}).outputs(graph, {"x": x, "w": w})
-    assert made.error.flatten().tolist() == [5.0, 0.0]
+    assert made.error.flatten().tolist() == [1.0, 0.0]  # the other that is as good, and no third
+
+
+def ordered_and_cut(x: Tensor, place: list[int]) -> tuple[Tracked, Tracked]:
+    """1, 2, 3... gathered in the order of x / 3, and which of x / 3 are beyond one of its elements."""
+    outs = (OutputSpec(dtype="f32", dims=()), OutputSpec(dtype="i64", dims=()))
+    nodes = (
+        ops.node("third", "aten.div.Tensor", ops.ref("x"), 3.0),
+        OpNode(name="found", op="aten.sort.default", args=(ops.ref("third"),), outs=outs),
+        ops.node("moved", "aten.gather.default", ops.ref("w"), 1, Ref(ref="found", item=1)),
+        ops.node("edge", "aten.gather.default", Ref(ref="found", item=0), 1, ops.ref("place")),
+        ops.node("cut", "aten.gt.Tensor", ops.ref("third"), ops.ref("edge")),
+    )
+    numbers = torch.arange(1.0, x.numel() + 1).view_as(x)
+    tensors = {"x": x, "w": numbers, "place": torch.tensor([place])}
+    graph = Graph(nodes=nodes, outputs=(ops.ref("moved"), ops.ref("cut")))
+    for keep in (True, False):
+        moved, cut = Running(sizes={}).outputs(graph, tensors, keep=keep)
+    return moved, cut
+
+
+def test_what_is_gathered_in_the_order_of_a_sort_changes_places_with_its_like() -> None:
+    moved, _ = ordered_and_cut(torch.tensor([[5.0, 1.0, near(5.0), 9.0]]), [0])
+    assert moved.value.tolist() == [[2.0, 1.0, 3.0, 4.0]]
+    assert moved.error.tolist() == [[0.0, 2.0, 2.0, 0.0]]
+
+
+def test_one_that_may_come_anywhere_moves_all_that_it_may_pass() -> None:
+    scores = exact(torch.tensor([[1.0, 2.0, 3.0, 4.0, 9.0]]), "f32")
+    doubtful = replace(scores, shared=torch.tensor([[0.0, 2.5, 0.0, 0.0, 0.0]], dtype=torch.float64))
+    _, places = choices.selected(torch.ops.aten.sort.default, doubtful, [], {}, "f32")
+    data = exact(torch.tensor([[10.0, 20.0, 30.0, 40.0, 50.0]]), "f32")
+    unsure = replace(places, shared=torch.full_like(places.shared, 5.0))
+    off = choices.rearranged(data, unsure, 1, data.value)
+    assert off is not None and off.tolist() == [[30.0, 20.0, 20.0, 30.0, 0.0]]
+
+
+def test_the_edge_that_a_row_is_cut_off_at_is_none_of_what_is_cut_off() -> None:
+    """Unless another is as good; and what is beyond one that is as good as another may be either of them."""
+    for place, doubtful in ((0, []), (1, [0, 2]), (2, [0, 2]), (3, [])):
+        _, cut = ordered_and_cut(torch.tensor([[5.0, 1.0, near(5.0), 9.0]]), [place])
+        assert (cut.error > 0).nonzero()[:, 1].tolist() == doubtful
+
+
+def test_an_edge_that_may_be_another_is_no_edge_for_sure() -> None:
+    """The place of the edge itself is one of a choice that is in doubt."""
+    outs = (OutputSpec(dtype="f32", dims=()), OutputSpec(dtype="i64", dims=()))
+    nodes = (
+        ops.node("third", "aten.div.Tensor", ops.ref("x"), 3.0),
+        ops.node("other", "aten.div.Tensor", ops.ref("w"), 3.0),
+        OpNode(name="best", op="aten.max.dim", args=(ops.ref("other"), 1, True), outs=outs),
+        ops.node("edge", "aten.gather.default", ops.ref("third"), 1, Ref(ref="best", item=1)),
+        ops.node("cut", "aten.gt.Tensor", ops.ref("third"), ops.ref("edge")),
+    )
+    x, w = (
+        torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]),
+        torch.tensor([[1.0, 5.0, near(5.0)], [1.0, 5.0, 3.0]]),
+    )
+    (cut,) = Running(sizes={}).outputs(Graph(nodes=nodes, outputs=(ops.ref("cut"),)), {"x": x, "w": w})
+    assert (cut.error > 0).tolist() == [[False, True, True], [False, False, False]]
+
+
+def test_beside_a_best_that_may_be_masked_only_the_next_is_right() -> None:
+    """The best of a row may have been left out: the second is right then, and no third."""
+    scores = exact(torch.tensor([[9.0, 1.0, 5.0, 4.0]]), "f32")
+    doubtful = replace(scores, shared=torch.tensor([[torch.inf, 0.1, 0.1, 0.1]], dtype=torch.float64))
+    for sign, names in ((1.0, ("argmax", "max")), (-1.0, ("argmin", "min"))):
+        x = replace(doubtful, value=sign * doubtful.value)
+        chosen = choices.index_of_extremum(getattr(torch.ops.aten, names[0]).default, x, 1, False)
+        _, places = choices.selected(getattr(torch.ops.aten, names[1]).dim, x, [1], {}, "f32")
+        for made in (chosen, places):
+            assert made.value.item() == 0 and made.error.item() > 0 and made.tie is not None
+            right = [float(misplaced(torch.tensor([at]), made.tie)[1]) == 0 for at in range(4)]
+            assert right == [True, False, True, False]
 
 
 def test_an_index_in_doubt_leaves_other_rows_their_bound_wherever_it_indexes() -> None:

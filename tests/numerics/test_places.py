@@ -47,9 +47,19 @@ def test_what_nobody_rounded_is_in_no_doubt(right: bool, at: int) -> None:
 def test_what_is_looked_up_beside_is_as_far_as_it_is() -> None:
     table = torch.tensor([0.0, 1.0, 10.0, 11.0])
     place = found(off([1.0, 2.0, 3.0], 0.01), off([1.995, 2.5], 0.01))
-    swing = swing_beside(lambda at: table[at], place, 4, table[place.value])
+    swing = swing_beside(lambda at: table[at], place, table, 0, table[place.value])
     assert swing is not None and swing.tolist() == [9.0, 0.0]
-    assert swing_beside(lambda at: table[at], exact(place.value, "i64"), 4, table[place.value]) is None
+
+
+def test_beside_many_places_only_what_rises_or_falls_all_along_is_known() -> None:
+    """A count that is off by hundreds, as of what lies below a chance, in a row that a sort has made."""
+    rising = torch.arange(1000.0).square()
+    place = replace(off([500.0, 20.0], 100.0), value=torch.tensor([500, 20]), dtype="i64")
+    for table in (rising, -rising):
+        swing = swing_beside(lambda at, t=table: t[at], place, table, 0, table[place.value])
+        assert swing is not None and swing.tolist() == [600**2 - 500**2, 120**2 - 20**2]
+    turned = rising.roll(1)
+    assert swing_beside(lambda at: turned[at], place, turned, 0, turned[place.value]) is None
 
 
 DRAWN = """
@@ -105,6 +115,22 @@ def best(scores):
 
 inputs = [torch.randn(40, 60)]
 """
+CUT = """
+import torch
+
+def typical(logits, noise, mass: float = 0.9):
+    \"\"\"A token of those that are about as likely as the entropy says.\"\"\"
+    logp = torch.log_softmax(logits.float(), -1)
+    entropy = -(logp.exp() * logp).sum(-1, keepdim=True)
+    shifted = (-logp - entropy).abs()
+    ordered, where = torch.sort(shifted)
+    cumulative = logits.gather(-1, where).float().softmax(-1).cumsum(-1)
+    last = (cumulative < mass).sum(-1, keepdim=True).clamp(max=logits.shape[-1] - 1)
+    cut = shifted > ordered.gather(-1, last)
+    return (logits.float().masked_fill(cut, float("-inf")) + noise).argmax(-1), (~cut).sum(-1)
+
+inputs = [torch.randn(12, 300, dtype=torch.bfloat16) * 3, torch.randn(12, 300)]
+"""
 
 
 def verdict(problem: Problem, kernel: Kernel) -> Outcome:
@@ -112,7 +138,7 @@ def verdict(problem: Problem, kernel: Kernel) -> Outcome:
 
 
 @pytest.mark.many(3)
-@pytest.mark.parametrize("source", [DRAWN, RELEVANT, PEAKS])
+@pytest.mark.parametrize("source", [DRAWN, RELEVANT, PEAKS, CUT])
 def test_honest_kernels_are_not_turned_away(source: str) -> None:
     problem = opened(source)
     outcome = verdict(problem, generate(problem, (("vector_width", "4"),)).kernel)
@@ -147,3 +173,14 @@ def test_a_peak_is_equal_to_itself(source: str) -> None:
     plan, _, text = kernel.source.partition("*/")
     none = kernel.model_copy(update={"source": f"{plan}*/{text.replace(' == ', ' < ')}"})
     assert none.source != kernel.source and verdict(problem, none).kind == "mismatch"
+
+
+@pytest.mark.parametrize(("right", "wrong"), [("0.9f", "0.8f"), ("> sort_", ">= sort_")])
+def test_where_a_row_is_cut_off_is_known(right: str, wrong: str) -> None:
+    """Some of a row's scores are as good as one another, and yet it is cut off at one of its own: a kernel
+    that keeps one element less, or the elements of another share, is wrong."""
+    problem = opened(CUT)
+    kernel = generate(problem, ()).kernel
+    plan, _, text = kernel.source.partition("*/")
+    other = kernel.model_copy(update={"source": f"{plan}*/{text.replace(right, wrong)}"})
+    assert other.source != kernel.source and verdict(problem, other).kind == "mismatch"

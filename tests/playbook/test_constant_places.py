@@ -46,6 +46,19 @@ def test_known_places_are_slices(call: Call, width: str) -> None:
         check(call, generate(problem, vector).kernel.source, tensors, "checked")
 
 
+def test_tables_made_inside_the_reference_are_looked_up() -> None:
+    def vectors(t: Tensors) -> Tensor:
+        shifts = [(y, x) for y in range(-4, 5) for x in range(-4, 5)]
+        return torch.tensor(shifts)[t["x"].argmin(1)]
+
+    def levels(t: Tensors) -> Tensor:
+        return torch.tensor([k * abs(k) / 64 for k in range(-40, 41)])[t["x"].argmin(1)] + t["x"][:, 0]
+
+    tensors = {"x": torch.randn(9, 81)}
+    for call in (vectors, levels):
+        check(call, generate(problem_of(call, tensors, varying=False), ()).kernel.source, tensors, "checked")
+
+
 def test_places_that_are_data_and_axes_with_others_behind_them_are_looked_up() -> None:
     def by_data(t: Tensors) -> Tensor:
         return t["x"].index_select(1, t["at"])

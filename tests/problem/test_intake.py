@@ -44,7 +44,10 @@ REFUSED = {
         r"^line 2: the reference raised RuntimeError: a and b must have same reduction dim",
     ),
     "returns nothing": ("def f(x):\n    x + 1\n" + X, r"the reference returns nothing; return a tensor"),
-    "returns a dict": ("def f(x): return {'y': x + 1}\n" + X, r"returns a dict; return a tensor or a tuple"),
+    "returns a number by name": (
+        "def f(x): return {'y': x + 1, 'n': 3}\n" + X,
+        r"returns a dict of \('y': Tensor, 'n': int\); return a tensor, or tensors in a tuple, a dict or a",
+    ),
     "returns a number too": ("def f(x): return x + 1, 3\n" + X, r"returns a tuple of \(Tensor, int\)"),
     "writes its input": (
         "def f(x):\n    y = x.view(-1)\n    y.mul_(2)\n    return x\n" + X,

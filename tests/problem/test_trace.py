@@ -97,6 +97,18 @@ def test_small_constants_become_operations() -> None:
     assert ops(traced.graph) == ["full", "full", "stack", "add"]
 
 
+def test_a_table_has_up_to_as_many_numbers_as_a_byte() -> None:
+    """All vectors of a search, a codebook: numbers that are equal are one operation."""
+    table = [(y, x) for y in range(-4, 5) for x in range(-4, 5)]
+    best = {"best": torch.randint(0, 81, (7,))}
+    traced = trace(lambda t: torch.tensor(table)[t["best"]], best, varying=True)
+    assert ops(traced.graph) == [*["full"] * 9, "stack", "view", "index"]
+    byte = {"best": torch.randint(0, 256, (7,))}
+    assert trace(lambda t: torch.tensor([k**3 for k in range(256)])[t["best"]], byte, varying=True).graph
+    with pytest.raises(ProblemError, match=r"\(257 float32\); a kernel has up to 256 such numbers"):
+        trace(lambda t: torch.tensor([k / 2 for k in range(257)])[t["best"]], byte, varying=True)
+
+
 def test_lines_are_the_persons() -> None:
     f = persons("def f(x):\n    y = x.exp()\n\n    return y / y.sum(1, keepdim=True)\n")
     traced = trace(lambda t: f(t["x"]), {"x": torch.randn(4, 7)}, varying=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 import torch
@@ -37,10 +38,32 @@ def test_each_element_times_the_other(one: tuple[int, ...], other: tuple[int, ..
     assert torch.equal(UNCHECKED[torch.kron](x, y), torch.kron(x, y))
 
 
+NORMS = (1, -1, 2, -2, torch.inf, -torch.inf)
+
+
+@pytest.mark.parametrize("name", ["matrix_norm", "norm"])
+def test_norms_of_matrices(name: str) -> None:
+    own, torchs = UNCHECKED[getattr(torch.linalg, name)], getattr(torch.linalg, name)
+    x = torch.randn(3, 4, 5)
+    for ord, dim, keepdim in product((*NORMS, "fro"), ((1, 2), (-1, 0), [0, 1]), (False, True)):
+        assert torch.allclose(own(x, ord, dim, keepdim), torchs(x, ord, dim, keepdim), rtol=1e-5)
+    for ord in (None, 1, 3) if name == "norm" else (1, "nuc"):
+        wanted = torchs(x[0], ord) if ord != 3 else torchs(x, ord, 1)
+        assert torch.allclose(own(x[0], ord) if ord != 3 else own(x, ord, 1), wanted)
+    assert own(x, 1, (1, 2), dtype=torch.float64).dtype == torch.float64
+
+
+def _scaled_by(ord: float) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda x, y: torch.linalg.matrix_norm(x, ord).unsqueeze(-1) * y
+
+
 VARY: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], Tensor, Tensor, int]] = {
     "along": (lambda x, i: torch.take_along_dim(x, i.long(), dim=1), torch.randn(4, 5), torch.zeros(4, 7), 3),
     "method": (lambda x, i: x.take_along_dim(i.long(), 1), torch.randn(4, 5), torch.zeros(4, 7), 3),
     "kron": (torch.kron, torch.randn(2, 3), torch.randn(4, 5), 4),
+    "columns": (_scaled_by(1), torch.randn(2, 3, 4), torch.randn(5), 4),
+    "rows": (_scaled_by(-torch.inf), torch.randn(2, 3, 4), torch.randn(5), 4),
+    "singular": (_scaled_by(2), torch.randn(2, 3, 4), torch.randn(5), 4),
 }
 
 

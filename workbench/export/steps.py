@@ -10,11 +10,13 @@ import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from workbench.errors import UsageError
 from workbench.export.launchers import Launcher, launcher_of
 from workbench.model import DType, Problem, TensorMeta, TensorSpec, base_name
 from workbench.plan.parse import Program
 from workbench.plan.spectra import TAKES_COMPLEX
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
+from workbench.problem.statements import read_statements
 
 DTYPES: Mapping[DType, str] = {
     "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16", "i64": "int64", "i32": "int32",
@@ -76,12 +78,32 @@ class StepText:
                 case Launch():
                     found += self._launch(step)
         returned = zip(plan.outputs, self.problem.outputs, strict=True)
-        outputs = ", ".join(
+        outputs = [
             f"torch.view_as_complex({self.names[name]})" if spec.in_pairs else self.names[name]
             for name, spec in returned
-        )
-        comma = "," if self.problem.returns_tuple and len(plan.outputs) == 1 else ""
-        return [*found, f"return {outputs}{comma}"]
+        ]
+        return [*found, f"return {self._together(outputs)}"]
+
+    def _together(self, outputs: Sequence[str]) -> str:
+        """Results as the reference returns them. Raises ``UsageError`` where the file has no such type."""
+        how = self.problem.returned
+        listed = ", ".join(outputs)
+        if how is None:
+            return f"{listed}," if self.problem.returns_tuple and len(outputs) == 1 else listed
+        module, _, kind = how.kind.partition(":")
+        pairs = list(zip(how.names, outputs, strict=False))  # torch's own have no names
+        if how.kind == "builtins:list":
+            return f"[{listed}]"
+        if how.kind == "builtins:dict":
+            return f"{{{', '.join(f'{name!r}: {one}' for name, one in pairs)}}}"
+        if module == "torch.return_types":
+            return f"{module}.{kind}(({listed},))"
+        if not any(kind.split(".")[0] in one.binds for one in read_statements(self.problem.source)):
+            raise UsageError(
+                f"{self.problem.name} returns a {kind}, which its own text does not define: return a tuple "
+                "or a dict for the exported file"
+            )
+        return f"{kind}({', '.join(f'{name}={one}' for name, one in pairs)})"
 
     def _new(self, buffer: str, meta: TensorMeta, place: tuple[int, str], index: int = 0) -> str:
         line, call = place

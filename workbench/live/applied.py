@@ -13,7 +13,7 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from workbench.errors import DeviceError, GpuError, NotCovered, PlanError
+from workbench.errors import DeviceError, GpuError, NotCovered, PlanError, UsageError
 from workbench.live.binding import Binding
 from workbench.live.kernel_call import NotRun, meta_of, run_kernel
 from workbench.live.original import Original
@@ -58,7 +58,7 @@ class Applied:
         self._target = target
         self._layouts: frozenset[tuple[Layout, ...]] = frozenset()
         self._program = parse(source)
-        self._binding = self._bound()
+        self._binding, self._made = self._bound(), self._maker()
         self._refresh = original.refresh if _follows(original) else None
         self.watch: Watch = Watch(self._called)
         self._gpu = GpuCalls(self._program, source, target, driver)
@@ -103,6 +103,16 @@ class Applied:
         called = self._called()
         return Binding(Form(called, rebind(called, self.problem)), self.problem, self._program.parameters)
 
+    def _maker(self) -> Callable[[tuple[Any, ...]], Any] | None:
+        """Of what the original returns results in, but for a tensor or a plain tuple."""
+        from workbench.problem.results import maker
+
+        how = self.problem.returned
+        try:
+            return None if how is None else maker(how, self._called())
+        except LookupError as error:
+            raise UsageError(f"{self.problem.name}: {error}") from None
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         # Every line here is paid by every call; it is to cost less than a torch operation.
         values: Sequence[Any] = args
@@ -122,7 +132,7 @@ class Applied:
                 results = recent[1](values) if recent is not None else None
             if results is None:
                 results = self._by_key(values)
-        except (NotRun, PlanError, DeviceError, GpuError) as error:
+        except (NotRun, PlanError, DeviceError, GpuError, UsageError) as error:
             if isinstance(error, GpuError):
                 self._recent = None
                 self._gpu.failed(self._key_of(values), error)
@@ -131,6 +141,8 @@ class Applied:
             self._by_kernel.add()
             if self._complex:
                 results = self._with_complex(results)
+            if self._made is not None:
+                return self._made(results)
             return results[0] if self._single else results
         # Outside of "except", so that an error of the original is told without ours in front of it.
         self._by_original.add()
@@ -146,7 +158,7 @@ class Applied:
         """Something the original reads has changed: what, and where are its tensors now?"""
         state = self.watch.look_again()
         if not state.told:  # a layer may have been replaced by one that is alike, with tensors of its own
-            self._binding = self._bound()
+            self._binding, self._made = self._bound(), self._maker()
             self._recent = None
         return state
 

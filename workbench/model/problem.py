@@ -133,6 +133,15 @@ class OutputSpec(Value):
     """True where the reference's own result is complex, as for ``TensorSpec``."""
 
 
+class Returned(Value):
+    """What a reference returns its results in, where that is no plain tuple."""
+
+    kind: str
+    """Module and name of the type: ``builtins:dict``."""
+    names: tuple[str, ...] = ()
+    """Of the results, in their order; empty where they have none."""
+
+
 # ---- the op graph (core ATen, written by problem/trace.py, read by playbook/)
 
 
@@ -218,6 +227,8 @@ class Problem(Value):
     """Size symbols that may vary; every other size is part of the problem."""
     outputs: tuple[OutputSpec, ...]
     returns_tuple: bool = False
+    """True where results come together, be it one."""
+    returned: Returned | None = Field(default=None, exclude_if=lambda returned: returned is None)
     cases: tuple[Case, ...]
     """Declared sizes, the person's, most important first."""
     proofs: tuple[Case, ...] = ()

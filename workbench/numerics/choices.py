@@ -20,10 +20,23 @@ from workbench.numerics.tracked import Tie, Tracked, deviation, nothing
 
 def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
     """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
-    index = op(x.value, dim, keepdim)
-    tie = Tie(index=index, source=x.value, error=x.error, dim=dim)
+    index, surest = op(x.value, dim, keepdim), _surest(op, x, [dim, keepdim], {})
+    tie = Tie(index=surest, source=x.value, error=x.error, dim=dim)
     zero = nothing(index)
-    return Tracked(index, zero, _ambiguity(x, dim, index, keepdim), "i64", tie=tie)
+    return Tracked(index, zero, _ambiguity(x, dim, surest, keepdim), "i64", tie=tie)
+
+
+def _surest(op: Any, x: Tracked, args: list[Any], kwargs: dict[str, Any]) -> Tensor:
+    """The element that is best at its worst: what has no chance against it is wrong, however little is known
+    of the one that was chosen, which a doubtful mask may have left out."""
+    sign = -1.0 if ".argmin" in str(op) or ".min" in str(op) else 1.0
+    worst = x.value
+    if not x.is_exact:
+        worst = worst.to(torch.float64) - sign * x.error
+        worst = torch.where(x.error.isinf() | worst.isnan() & ~x.value.isnan(), -sign * torch.inf, worst)
+    found = op(worst, *args, **kwargs)
+    place: Tensor = found if isinstance(found, Tensor) else found[1]
+    return place
 
 
 def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Tensor:
@@ -49,7 +62,9 @@ def selected(
     if x.value.dim() == 0:
         return Tracked(values, x.independent, x.shared, dtype), exact_index(indices)
     worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
-    tie = Tie(index=indices, source=x.value, error=x.error, dim=dim)
+    one_of_all = str(op).startswith(("aten.max.", "aten.min."))
+    chosen = _surest(op, x, args, kwargs) if one_of_all else indices
+    tie = Tie(index=chosen, source=x.value, error=x.error, dim=dim)
     zero = torch.zeros_like(worst)
     sorts = str(op).startswith("aten.sort.")
     unsure = _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs), equals=not sorts)
@@ -87,6 +102,42 @@ def _as_good(source: Tensor, error: Tensor, dim: int, equals: bool = True) -> tu
     close = (same & (equals | (off > 0))) | ((later - before <= off) & ~same)
     first = torch.zeros_like(order.narrow(dim, 0, 1))
     return order, torch.cat((first, (~close).to(torch.int64).cumsum(dim)), dim)
+
+
+def rearranged(data: Tracked, index: Tracked, dim: int, found: Tensor) -> Tensor | None:
+    """How far what is gathered at places of a sort or a choice may lie from what was ``found``.
+
+    What is as good takes one another's places. None where the places are others.
+    """
+    tie, axis = index.tie, dim % max(1, data.value.dim())
+    if tie is None or tie.dim is None or tie.source.dim() == 0 or tie.source.shape != data.value.shape:
+        return None
+    own = tie.shape if len(tie.shape) == found.dim() else (*tie.shape[:axis], 1, *tie.shape[axis:])
+    if tie.dim % tie.source.dim() != axis or tuple(index.value.shape) != own:
+        return None
+    order, group = _exchangeable(tie, axis)
+    values = data.value.to(torch.float64)
+    off = torch.zeros(found.shape, dtype=torch.float64, device=found.device)
+    for most, ends in (("amin", values - data.error), ("amax", values + data.error)):
+        ends = ends.gather(axis, order)
+        ends = torch.zeros_like(ends).scatter_reduce(axis, group, ends, most, include_self=False)
+        ends = torch.zeros_like(ends).scatter(axis, order, ends.gather(axis, group))
+        off = torch.maximum(off, deviation(found, ends.gather(axis, index.value)))
+    return torch.where(index.error > 0, off.nan_to_num(torch.inf, torch.inf), 0.0)
+
+
+def _exchangeable(tie: Tie, dim: int) -> tuple[Tensor, Tensor]:
+    """The order of a sort, and in that order a number for each run that no other element can come into."""
+    source = tie.source.to(torch.float64)
+    order = source.sort(dim=dim, stable=True).indices
+    value, error = source.gather(dim, order), tie.error.gather(dim, order)
+    least, most = (torch.where(value.isnan(), torch.inf, end) for end in (value - error, value + error))
+    least, most = least.nan_to_num(-torch.inf, torch.inf), most.nan_to_num(torch.inf, torch.inf)
+    last = value.shape[dim] - 1
+    before = most.cummax(dim).values.narrow(dim, 0, last)
+    behind = least.flip(dim).cummin(dim).values.flip(dim).narrow(dim, 1, last)
+    first = torch.zeros_like(order.narrow(dim, 0, 1))
+    return order, torch.cat((first, (before < behind).to(torch.int64).cumsum(dim)), dim)
 
 
 def is_left_open(index: Tracked) -> bool:

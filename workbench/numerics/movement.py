@@ -12,6 +12,7 @@ from torch import Tensor
 
 from workbench.model import DType
 from workbench.numerics.beyond import held
+from workbench.numerics.choices import rearranged
 from workbench.numerics.dtypes import TORCH, UNIT, accumulate_unit, is_float
 from workbench.numerics.places import swing_beside
 from workbench.numerics.spans import of_all, stored
@@ -119,7 +120,7 @@ def _beside(name: str, op: Callable[..., Any], args: list[Any], moved: Tracked) 
         found = op(args[0].value, *_mapped(args[1:], lambda one: at if one is index else one.value))
         return found if isinstance(found, Tensor) else moved.value
 
-    return swing_beside(look_up, index, args[0].value.shape[axis], moved.value)
+    return swing_beside(look_up, index, args[0].value, axis, moved.value)
 
 
 def _with_doubtful_index(name: str, op: Callable[..., Any], args: list[Any], moved: Tracked) -> Tracked:
@@ -129,7 +130,8 @@ def _with_doubtful_index(name: str, op: Callable[..., Any], args: list[Any], mov
     tracked = [a for a in _flat(args[1:]) if isinstance(a, Tracked)]
     if all(index.is_exact for index in tracked) or not args[0].value.numel():
         return moved
-    beside = _beside(name, op, args, moved)
+    beside = rearranged(args[0], args[2], args[1], moved.value) if name == "gather" else None
+    beside = _beside(name, op, args, moved) if beside is None else beside
     if beside is not None:
         return replace(moved, shared=moved.shared + beside, step=None)
     source = args[0].value.to(torch.float64)

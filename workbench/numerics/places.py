@@ -54,16 +54,39 @@ def _to_nearest(edges: Tensor, index: Tensor, values: Tensor) -> Tensor:
 
 
 def swing_beside(
-    look_up: Callable[[Tensor], Tensor], index: Tracked, size: int, found: Tensor
+    look_up: Callable[[Tensor], Tensor], index: Tracked, source: Tensor, axis: int, found: Tensor
 ) -> Tensor | None:
-    """How far elements lie from those that ``look_up`` finds a few places beside; None where places are not
-    known to be within ``NEAR`` of the right one."""
-    farthest = max(float(index.down.max()), float(index.up.max())) if index.value.numel() else 0.0
-    if index.step is None or farthest > NEAR or bool((index.value < 0).any()):
-        return None
+    """How far elements lie from those that ``look_up`` finds in ``source`` some places beside along ``axis``.
+
+    None where its elements neither rise nor fall all along and places are not known to be within ``NEAR`` of
+    the right one.
+    """
     off = torch.zeros(found.shape, dtype=torch.float64, device=found.device)
-    for far in range(1, int(farthest) + 1):
-        for allowed, by in ((index.down, -far), (index.up, far)):
-            at = torch.where(allowed >= far, (index.value + by).clamp(0, size - 1), index.value)
-            off = torch.maximum(off, deviation(found, look_up(at)))
+    if not index.value.numel():
+        return off
+    if bool((index.value < 0).any()):
+        return None
+    farthest, last = max(float(index.down.max()), float(index.up.max())), source.shape[axis] - 1
+    if index.tie is None and _is_monotonic(source, axis):
+        ends = index.value - index.down, index.value + index.up
+        looked_up = [look_up(end.clamp(0, last).to(index.value.dtype)) for end in ends]
+    elif index.step is not None and farthest <= NEAR:
+        sides = [(far, side) for far in range(1, int(farthest) + 1) for side in (-1, 1)]
+        looked_up = [look_up(_moved_by(index, far, side, last)) for far, side in sides]
+    else:
+        return None
+    for other in looked_up:
+        off = torch.maximum(off, deviation(found, other))
     return off.nan_to_num(torch.inf, torch.inf)
+
+
+def _moved_by(index: Tracked, far: int, side: int, last: int) -> Tensor:
+    """Places that lie so far beside, where they may."""
+    allowed = index.down if side < 0 else index.up
+    return torch.where(allowed >= far, (index.value + side * far).clamp(0, last), index.value)
+
+
+def _is_monotonic(values: Tensor, axis: int) -> bool:
+    """Nothing lies beyond what the ends of a part have: a sort's results, running totals of chances."""
+    apart = values.to(torch.float64).diff(dim=axis)
+    return bool((apart >= 0).all()) or bool((apart <= 0).all())

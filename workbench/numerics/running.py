@@ -77,7 +77,7 @@ class Running:
 
     def step(self, node: OpNode) -> None:
         """Interpret one node, whose operands are there."""
-        self._peaks.note(node)
+        self._peaks.note(node, self._argument)
         self._log_sums.note(node)
         with torch.no_grad():
             self.results[node.name] = self.apply(node)
@@ -138,7 +138,7 @@ class Running:
             )
             if name not in COMPARED:
                 return made
-            return self._peaks.settled(node, made, self._tensor, self._argument)
+            return self._peaks.settled(node, made, self._tensor)
         probed: Result = _probed(op, args, kwargs, tuple(out.dtype for out in node.outs))
         if (system := system_of(node)) is not None:
             results = probed if isinstance(probed, tuple) else (probed,)

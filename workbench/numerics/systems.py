@@ -126,10 +126,10 @@ def _of_minors(off: _Off) -> Tensor:
     left, values, right = torch.linalg.svd(off.matrix)
     values = values + torch.linalg.matrix_norm(off.by)[..., None]
     count = values.shape[-1]
-    others = torch.stack(
-        [values[..., [j for j in range(count) if j != i]].prod(-1) for i in range(count)], -1
-    )
-    return ((left.abs() * others[..., None, :]) @ right.abs() * off.by).sum((-2, -1))
+    apart = [values[..., [j for j in range(count) if j != i]].prod(-1) for i in range(count)]
+    minors = (left.abs() * torch.stack(apart, -1)[..., None, :]) @ right.abs()
+    error: Tensor = (minors * off.by).sum((-2, -1))
+    return error
 
 
 def _of_logarithm(off: _Off, logarithm: Tensor, unit: float) -> list[Tensor]:

@@ -40,7 +40,7 @@ class Tie:
     """Where an index output comes from: any index whose source value is as good is right."""
 
     index: Tensor
-    """The oracle's own choice."""
+    """The oracle's own choice; of a largest or smallest one, the element that is best at its worst."""
     source: Tensor
     error: Tensor
     dim: int | None

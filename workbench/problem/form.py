@@ -21,8 +21,9 @@ from torch import Tensor, nn
 from torch.nn.utils.stateless import _reparametrize_module
 
 from workbench.errors import ProblemError
-from workbench.model import Problem
+from workbench.model import Problem, Returned
 from workbench.problem.pairs import as_complex, as_pairs, complex_results, results_as_pairs
+from workbench.problem.results import returned_as, together
 
 _TAKEN = set(
     re.findall(
@@ -85,6 +86,8 @@ class Form:
         """Names of the tensors that are complex to the reference."""
         self.complex_results: tuple[bool, ...] = ()
         """Of each result of the latest call, whether the reference's own is complex."""
+        self.returned: Returned | None = None
+        """What the latest call had its results in."""
         self.wants_all = False
         """True once a run has failed for tensors that it holds and was not given."""
         self._moved: dict[tuple[str, torch.device], Tensor] = {}
@@ -92,13 +95,15 @@ class Form:
     def __call__(self, tensors: Mapping[str, Tensor]) -> Any:
         """What the reference returns, unchecked, with every tensor replaced by the one given.
 
-        Complex tensors are pairs of numbers here, those that are given and those that are returned.
+        Results that have names come as a tuple. Complex tensors are pairs of numbers here, those that are
+        given and those that are returned.
         """
         positional, by_keyword = self.spread(tensors)
         with self.holding(tensors):
             returned = self.target(*positional, **by_keyword)
-        self.complex_results = complex_results(returned)
-        return results_as_pairs(returned)
+        self.returned, results = returned_as(returned), together(returned)
+        self.complex_results = complex_results(results)
+        return results_as_pairs(results)
 
     def spread(self, tensors: Mapping[str, Tensor]) -> tuple[list[Any], dict[str, Any]]:
         """Positional and keyword arguments of one call with these tensors."""

@@ -369,6 +369,7 @@ def _problem(capture: Capture, seen: Seen, traced: Traced) -> Problem:
         symbols=traced.symbols,
         outputs=_outputs(traced, seen.form),
         returns_tuple=traced.returns_tuple,
+        returned=seen.form.returned,
         cases=(Case(label=label(specs, dict(traced.sizes)), sizes=traced.sizes),),
         graph=traced.graph,
         contract="16-bit io, fp32 accumulate" if sixteen else "ieee-fp32",

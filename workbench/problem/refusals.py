@@ -19,9 +19,11 @@ from workbench.errors import ProblemError
 from workbench.numerics.dtypes import NAMES
 from workbench.problem.form import Argument, Held
 from workbench.problem.lines import is_persons
+from workbench.problem.results import together
 
 _IN_PARTS = " Write it with real and imaginary parts."
 _AS_BYTES = " Convert it before this is called, or hand over its bytes, .view(torch.uint8), and unpack those."
+_RETURNS = "a tensor, or tensors in a tuple, a dict or a dataclass"
 _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
 
 
@@ -76,14 +78,15 @@ def check_tensor(what: str, tensor: Tensor) -> None:
 
 
 def check_outputs(value: Any) -> tuple[Tensor, ...]:
-    """The tensors a reference returned. Refuses everything else, with what it was."""
+    """The tensors a reference returned, in order. Refuses everything else, with what it was."""
+    value = together(value)
     results = tuple(value) if isinstance(value, tuple | list) else (value,)
     for result in results:
         if not isinstance(result, Tensor):
             what = "nothing" if value is None else _described(value)
-            raise ProblemError(f"the reference returns {what}; return a tensor or a tuple of tensors.")
+            raise ProblemError(f"the reference returns {what}; return {_RETURNS}.")
     if not results:
-        raise ProblemError("the reference returns an empty tuple; return a tensor or a tuple of tensors.")
+        raise ProblemError(f"the reference returns an empty tuple; return {_RETURNS}.")
     for index, result in enumerate(results):
         check_tensor("the output" if len(results) == 1 else f"output {index}", result)
     return results
@@ -92,6 +95,9 @@ def check_outputs(value: Any) -> tuple[Tensor, ...]:
 def _described(value: Any) -> str:
     if isinstance(value, tuple | list):
         kinds = ", ".join("Tensor" if isinstance(i, Tensor) else type(i).__name__ for i in value)
+        return f"a {type(value).__name__} of ({kinds})"
+    if isinstance(value, dict) and value:
+        kinds = ", ".join(f"{name!r}: {type(one).__name__}" for name, one in value.items())
         return f"a {type(value).__name__} of ({kinds})"
     article = "an" if type(value).__name__[0] in "aeiou" else "a"
     return f"{article} {type(value).__name__}"

@@ -58,7 +58,8 @@ _SKIPPED = ("sym_size", "_assert", "_guards", "sym_constrain")
 _IN_ORDER = "with_effects"
 """What an export makes of an operation that must not change places with others, with tokens for order."""
 _NAMESPACES = ("aten", "prims")
-_MOST_CONSTANT_ELEMENTS = 32
+_MOST_CONSTANT_ELEMENTS = 256
+"""Of a table made inside the reference: a kernel has a line for each, and a byte has as many values."""
 _FEW_CHANNELS, _FEW_PRODUCTS = 4, 64
 """Of a convolution that a kernel may write out: playbook/depthwise.py does."""
 _SIDES, _MOST_TAPS = (1, 2, 3), 125

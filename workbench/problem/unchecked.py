@@ -3,9 +3,9 @@
 No export can follow a branch on values. The reference itself still runs torch's function, which raises where
 the values are not what it wants. Of a loss with labels at every place, only torch's kernel looks whether the
 labels have the places' sizes: an export would take them for sizes of their own. A distribution looks at its
-parameters and at what is asked of it. A diagonal is filled through
-a view of the storage, which no graph of values has. Where torch makes numbers of sizes, as it finds slopes or
-takes along an axis, the same is done with sizes that vary.
+parameters and at what is asked of it. A diagonal is filled through a view of the storage, which no graph of
+values has. Where torch makes numbers of sizes, as it finds slopes, norms of matrices or what lies along an
+axis, the same is done with sizes that vary.
 """
 
 from __future__ import annotations
@@ -151,6 +151,44 @@ def _kron(input: Tensor, other: Tensor) -> Tensor:
     return (apart * within).reshape([own * their for own, their in zip(mine, theirs, strict=True)])
 
 
+def _matrix_norm(
+    A: Tensor,
+    ord: Any = "fro",
+    dim: tuple[int, int] = (-2, -1),
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """The largest or least sum of a column or a row, or singular value; torch's own makes numbers of sizes.
+
+    What adds up all elements alike, and what raises, is left to it.
+    """
+    if not isinstance(ord, int | float) or abs(ord) not in (1, 2, math.inf) or not A.is_floating_point():
+        made: Tensor = torch.linalg.matrix_norm(A, ord, dim, keepdim, dtype=dtype)
+        return made
+    x = A if dtype is None else A.to(dtype)
+    rows, columns = (axis % x.ndim for axis in dim)
+    if abs(ord) == 2:
+        values: Tensor = torch.linalg.svdvals(x.movedim((rows, columns), (-2, -1)))
+        found = values.amax(-1) if ord > 0 else values.amin(-1)
+        return found.unsqueeze(min(rows, columns)).unsqueeze(max(rows, columns)) if keepdim else found
+    within, along = (rows, columns) if abs(ord) == 1 else (columns, rows)
+    sums = x.abs().sum(within, keepdim=True)
+    found = sums.amax(along, keepdim=True) if ord > 0 else sums.amin(along, keepdim=True)
+    return found if keepdim else found.squeeze((rows, columns))
+
+
+def _norm(
+    A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Of a matrix where two axes are meant and a kind is named."""
+    axes = (-2, -1) if dim is None and A.ndim == 2 else dim
+    if isinstance(ord, int | float) and isinstance(axes, tuple | list) and len(axes) == 2:
+        return _matrix_norm(A, ord, (axes[0], axes[1]), keepdim, dtype=dtype)
+    made: Tensor = torch.linalg.norm(A, ord, dim, keepdim, dtype=dtype)
+    return made
+
+
 def _fill_diagonal(input: Tensor, value: float | Tensor, wrap: bool = False) -> Tensor:
     """A matrix's own tensor with its diagonal filled; taller ones that wrap, and cubes, as torch does it."""
     if input.ndim != 2 or wrap:
@@ -178,6 +216,8 @@ UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     torch.Tensor.fill_diagonal_: _fill_diagonal,
     torch.gradient: _gradient,
     torch.kron: _kron,
+    torch.linalg.matrix_norm: _matrix_norm,
+    torch.linalg.norm: _norm,
     **dict.fromkeys((torch.take_along_dim, torch.Tensor.take_along_dim), _along),
     **dict.fromkeys((torch.quantile, torch.Tensor.quantile), quantile_of),
     **dict.fromkeys((torch.bincount, torch.Tensor.bincount), _bincount),

@@ -4,7 +4,7 @@ import torch
 
 
 def gaussian_density(points, means, roots):
-    covariance = roots @ roots.transpose(1, 2) + 0.5 * torch.eye(4)
+    covariance = roots @ roots.transpose(1, 2) + 0.5 * torch.eye(4, device=points.device)
     lower = torch.linalg.cholesky(covariance)
     white = torch.linalg.solve_triangular(lower, (points - means).unsqueeze(-1), upper=False).squeeze(-1)
     logs = lower.diagonal(dim1=1, dim2=2).log().sum(1)

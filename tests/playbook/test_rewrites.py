@@ -128,6 +128,14 @@ CELLS = {
         "def f(x):\n    return x.exp().sort().values[:, 2] * 2\n",
         "inputs = [torch.randn(6, 5)]\n",
     ),
+    "few_sums": (
+        "def f(a, b):\n    return a.transpose(1, 2) @ (b * b)\n",
+        "inputs = [torch.randn(3, 40, 2), torch.randn(3, 40, 3)]\n",
+    ),
+    "solved_in_registers": (
+        "def f(a, b):\n    return torch.linalg.solve(a, b) * 2\n",
+        "inputs = [torch.randn(37, 3, 3) + 2 * torch.eye(3), torch.randn(37, 3, 2)]\n",
+    ),
     "few_edges": (
         "def f(x):\n    return torch.bucketize(x, torch.tensor([-1.0, 0.0, 0.5])) * 2\n",
         "inputs = [torch.randn(6, 40)]\n",

@@ -25,6 +25,10 @@ BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
 ROW = 256
 """Neighbours behind such an axis that are a row for a team of threads."""
+SUMS = 36
+"""Results of a product at most, for a thread to have a part of the sum of each: six unknowns, squared."""
+LONG_SUM = 16
+"""Terms from which on such a sum is one along a row, and is not written out."""
 SORTED = 16
 """Elements that a row has at most which a network puts in order: 63 comparators, a register an element."""
 TERMS = frozenset(["sum", "prod", "amax", "amin"])
@@ -54,6 +58,7 @@ def few_axes(problem: Problem) -> tuple[tuple[str, int], ...]:
             fixed.add(shape[axis])
     fixed |= _in_order(problem.graph, given, sizes)
     fixed |= _of_small_matrices(problem.graph, given, sizes)
+    fixed |= _of_few_sums(problem.graph, given, sizes)
     fixed.update(dim for dim in few_unknowns(problem.graph, given, sizes) if isinstance(dim, str))
     before = few_before_rows(problem.graph, given, sizes)
     fixed.update(_met_in(problem.graph, given, before))
@@ -76,6 +81,26 @@ def _of_small_matrices(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes
             same = all(len({size_of(dim, one) for one in sizes}) == 1 for dim in matrix)
             if few and same and all(size_of(batch, one) >= MANY for one in sizes):
                 found.update(dim for dim in matrix if isinstance(dim, str))
+    return found
+
+
+def is_of_few_sums(rows: Dim, columns: Dim, depth: Dim, sizes: Sizes) -> bool:
+    """True for a product of at most ``SUMS`` results, each a sum of many terms, at all of ``sizes``."""
+    few = all(size_of(rows, one) * size_of(columns, one) <= SUMS for one in sizes)
+    return few and all(size_of(depth, one) >= LONG_SUM for one in sizes)
+
+
+def _of_few_sums(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes: Sizes) -> set[Dim]:
+    """Sizes of results that are few, of sums that are long."""
+    shapes = {**given, **{node.name: node.outs[0].dims for node in graph.nodes}}
+    found = set[Dim]()
+    for node in graph.nodes:
+        left = node.args[0] if node.op in ("aten.mm.default", "aten.bmm.default") else None
+        if isinstance(left, Ref) and not left.item:
+            rows, columns = few = node.outs[0].dims[-2:]
+            same = all(len({size_of(dim, one) for one in sizes}) == 1 for dim in few)
+            if same and is_of_few_sums(rows, columns, shapes[left.ref][-1], sizes):
+                found.update(dim for dim in few if isinstance(dim, str))
     return found
 
 

@@ -15,6 +15,7 @@ from workbench.playbook.graph.constant_places import constant_places
 from workbench.playbook.graph.few_edges import few_edges
 from workbench.playbook.graph.few_in_order import few_in_order
 from workbench.playbook.graph.few_largest import few_largest
+from workbench.playbook.graph.few_sums import few_sums
 from workbench.playbook.graph.few_terms import few_terms
 from workbench.playbook.graph.graph_edit import GraphEdit, reachable, shape_of
 from workbench.playbook.graph.half_spectrum import half_spectrum
@@ -53,6 +54,7 @@ RULES: Mapping[str, Rule] = {
     "half_spectrum": half_spectrum,
     "few_in_order": few_in_order,
     "solved_in_registers": solved_in_registers,
+    "few_sums": few_sums,
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
@@ -92,6 +94,7 @@ ONLY_FUSED = frozenset(
         "few_terms",
         "few_largest",
         "few_in_order",
+        "few_sums",
         "solved_in_registers",
     ]
 )
@@ -112,6 +115,7 @@ MAY_COST = frozenset(
         "joined_last",
         "totals_by_rows",
         "moved_first",
+        "few_sums",
         "solved_in_registers",
         INTERLEAVED,
         WHOLE_WALKS,

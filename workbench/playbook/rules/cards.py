@@ -33,6 +33,7 @@ RISKS: Mapping[str, str] = {
     "half_spectrum": "The mirror image is read from its last element back, and turned along other axes.",
     "few_in_order": "Every element of a row is in a register of its own; each result may compute all of it.",
     "solved_in_registers": "Few matrices have few threads, of which each takes step after step alone.",
+    "few_sums": "A register for each result; another order of summation.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
     "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",
     "joined_last": "A thread makes all pieces of a place: fewer threads, more registers each.",

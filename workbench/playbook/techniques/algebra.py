@@ -218,6 +218,18 @@ ALGEBRA = (
         "warp never part, and what is made of the solution goes on in registers.",
     ),
     _rewrite(
+        "few_sums",
+        "products of few results are sums along a row",
+        "memory",
+        "matrices that are written for a product to read; a block that goes along a long sum alone",
+        "Six unknowns and sixty thousand points: the normal equations are a product of a matrix of six rows "
+        "with one of six columns, thirty-six numbers, each a sum over all points. A library cuts results "
+        "into tiles, and there is one, of which most is empty; a single block goes along all points. And it "
+        "wants both matrices in memory, where six columns of formulas are made of three numbers a point. "
+        "Written as thirty-six sums along one axis, the kernel that reduces rows has a point's columns in "
+        "registers, adds to all sums at once, and shares a long row among blocks.",
+    ),
+    _rewrite(
         "few_edges",
         "places among few edges are found in the kernel",
         "memory",

@@ -35,6 +35,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("half_spectrum", "off"): "Transform all of a real tensor's spectrum",
     ("few_in_order", "on"): "Put rows of few elements in order by a network",
     ("few_in_order", "off"): "Leave rows of few elements to the library's sort",
+    ("few_sums", "on"): "Add up a product of few results along its rows",
+    ("few_sums", "off"): "Leave products of few results to the library",
     ("solved_in_registers", "on"): "Solve small systems in registers, a thread each",
     ("solved_in_registers", "off"): "Leave small systems to the library",
     ("few_terms", "on"): "Write out reductions of few terms",

@@ -1,0 +1,121 @@
+"""Systems of equations: what float32 makes of them is within the bound, what is slightly wrong is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
+from workbench.numerics.running import Running
+from workbench.numerics.tracked import Tracked
+
+Given = dict[str, Tensor]
+OPERATIONS: dict[str, tuple[str, tuple[Arg, ...], dict[str, Arg], Callable[[Given], Tensor]]] = {
+    "inv": ("linalg_inv_ex", (Ref(ref="a"),), {}, lambda t: torch.linalg.inv(t["a"])),
+    "det": ("_linalg_det", (Ref(ref="a"),), {}, lambda t: torch.linalg.det(t["a"])),
+    "solve": (
+        "_linalg_solve_ex", (Ref(ref="a"), Ref(ref="b")), {}, lambda t: torch.linalg.solve(t["a"], t["b"]),
+    ),
+    "one side": (
+        "_linalg_solve_ex", (Ref(ref="a"), Ref(ref="x")), {}, lambda t: torch.linalg.solve(t["a"], t["x"]),
+    ),
+    "factor": ("linalg_cholesky_ex", (Ref(ref="s"),), {}, lambda t: torch.linalg.cholesky(t["s"])),
+    "upper factor": (
+        "linalg_cholesky_ex", (Ref(ref="s"),), {"upper": True},
+        lambda t: torch.linalg.cholesky(t["s"], upper=True),
+    ),
+    "by a factor": (
+        "cholesky_solve", (Ref(ref="b"), Ref(ref="l")), {}, lambda t: torch.cholesky_solve(t["b"], t["l"]),
+    ),
+    "lower triangle": (
+        "linalg_solve_triangular", (Ref(ref="l"), Ref(ref="b")), {"upper": False},
+        lambda t: torch.linalg.solve_triangular(t["l"], t["b"], upper=False),
+    ),
+    "upper triangle of ones": (
+        "linalg_solve_triangular", (Ref(ref="a"), Ref(ref="b")), {"upper": True, "unitriangular": True},
+        lambda t: torch.linalg.solve_triangular(t["a"], t["b"], upper=True, unitriangular=True),
+    ),
+}  # fmt: skip
+
+RESULTS = {"linalg_inv_ex": 2, "_linalg_det": 3, "_linalg_solve_ex": 4, "linalg_cholesky_ex": 2}
+
+
+def given(rows: int, scale: float = 1.0) -> Given:
+    torch.manual_seed(rows)
+    a = torch.randn(40, rows, rows) + 2 * torch.eye(rows)
+    s = a @ a.transpose(1, 2) + torch.eye(rows)
+    b = torch.randn(40, rows, 2)
+    return {"a": a * scale, "s": s, "l": torch.linalg.cholesky(s), "b": b, "x": b[..., 0]}
+
+
+def tracked(name: str, tensors: Given) -> Tracked:
+    op, args, named, _ = OPERATIONS[name]
+    outs = (OutputSpec(dtype="f32", dims=(1,)),) * RESULTS.get(op, 1)
+    node = OpNode(name="made", op=f"aten.{op}.default", args=args, kwargs=tuple(named.items()), outs=outs)
+    graph = Graph(nodes=(node,), outputs=(Ref(ref="made", item=0),))
+    return Running({}).outputs(graph, tensors)[0]
+
+
+@pytest.mark.parametrize("rows", [2, 3, 6, 24])
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_float32_is_within_the_bound_and_a_wrong_one_is_not(name: str, rows: int) -> None:
+    tensors = given(rows)
+    made = tracked(name, tensors)
+    found = OPERATIONS[name][3](tensors)
+    assert made.value.shape == found.shape
+    assert ((found - made.value).abs() <= made.error).all()
+    assert float(made.error.isinf().double().mean()) < 0.1
+    wrong = found * 1.01
+    assert float(((wrong - made.value).abs() > made.error).double().mean()) > 0.4
+
+
+def test_one_matrix_that_is_nearly_singular_says_nothing_of_the_others() -> None:
+    tensors = given(3)
+    alone = tracked("inv", tensors).error
+    tensors["a"][7, 2] = tensors["a"][7, 0] + 1e-6 * tensors["a"][7, 2]
+    beside = tracked("inv", tensors).error
+    assert beside[7].amin() > 100 * alone[7].amax()
+    others = [at for at in range(40) if at != 7]
+    assert torch.equal(alone[others], beside[others])
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_nothing_is_asked_of_a_matrix_that_has_no_number_somewhere(name: str, value: float) -> None:
+    """A NaN in a corner reaches what the library's order of steps lets it reach."""
+    tensors = given(4)
+    for one in ("a", "s", "l"):
+        tensors[one][5, 3, 3] = value
+    error = tracked(name, tensors).error
+    assert error[5].isinf().any() and error[[at for at in range(40) if at != 5]].isfinite().all()
+
+
+def test_the_determinant_of_a_singular_matrix_is_asked_for() -> None:
+    tensors = given(3)
+    tensors["a"][4, 2] = 2 * tensors["a"][4, 0]
+    tensors["a"][6, 1:] = 0.0
+    made = tracked("det", tensors)
+    found = torch.linalg.det(tensors["a"])
+    assert ((found - made.value).abs() <= made.error).all() and float(made.error[4]) < 1e-4
+    assert float(made.error[6]) < 1e-9
+
+
+def test_errors_of_the_matrix_and_of_the_right_sides_are_passed_on() -> None:
+    """Each is a product, which rounds: the solution is off by more than where both are exact."""
+    out = (OutputSpec(dtype="f32", dims=(1,)),)
+    tensors = given(4)
+    scaled = [
+        OpNode(name=to, op="aten.mul.Tensor", args=(Ref(ref=of), 1.1), outs=out) for to, of in ("ca", "db")
+    ]
+    solve = OpNode(
+        name="made", op="aten._linalg_solve_ex.default", args=(Ref(ref="c"), Ref(ref="d")), outs=out * 4
+    )
+    graph = Graph(nodes=(*scaled, solve), outputs=(Ref(ref="made", item=0),))
+    both = Running({}).outputs(graph, tensors)[0]
+    exact = tracked("solve", tensors)
+    assert (both.error > exact.error).all()
+    found = torch.linalg.solve(tensors["a"] * 1.1, tensors["b"] * 1.1)
+    assert ((found - both.value).abs() <= both.error).all()

@@ -2,7 +2,7 @@
 
 Owns those times beyond a call's bytes and its launch, for whoever models eager, torch.compile or a plan that
 leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json:
-0.5 to 1.15 of what was seen.
+0.5 to 1.15 of what was seen; what solving takes to 2026-11-30-h200-library-solves.json.
 """
 
 from __future__ import annotations
@@ -25,6 +25,27 @@ _DISTANCE_NS = 1.25
 each, p = 1; 2048 from 2048 with p = 3 6058."""
 TAKEN_APART = {"_cdist_forward": _DISTANCE_NS}
 """Calls that a problem's graph has taken apart, and torch.compile leaves whole; nanoseconds a result."""
+
+SOLVING = {
+    "linalg_inv_ex": (70.0, 0.35),
+    "_linalg_det": (90.0, 0.02),
+    "_linalg_slogdet": (110.0, 0.02),
+    "_linalg_solve_ex": (60.0, 0.2),
+    "linalg_cholesky_ex": (30.0, 0.4),
+    "cholesky_solve": (45.0, 2.1),
+    "linalg_solve_triangular": (30.0, 0.08),
+}
+"""Microseconds of a call that solves small systems, however few: launches, one after the other, and what the
+host does between them. Nanoseconds a row of a matrix, where they are many: 262144 inverses of three rows take
+390 us, 131072 solutions by a factor of four 1500."""
+MATRIX = {"cholesky_solve": 1}
+"""Which argument of those is the matrix, where it is not the first."""
+
+
+def solving_us(name: str, matrices: float, rows: int) -> float:
+    """Of a call that solves systems of so many rows."""
+    always, a_row = SOLVING[name]
+    return always + 1e-3 * a_row * matrices * rows
 
 
 def topk_us(rows: float, row: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value, base_name
-from workbench.problem.slow_calls import TAKEN_APART, TOPK, topk_us
+from workbench.problem.slow_calls import MATRIX, SOLVING, TAKEN_APART, TOPK, solving_us, topk_us
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import (
     EXTERNAL,
@@ -49,7 +49,7 @@ class EagerOp(Value):
     """Elements of the largest tensor it reads or writes."""
     tensors_read: int = 1
     row: int = 0
-    """Length of the rows a normalising operation works on; 0 for all other operations."""
+    """Length of the rows a normalising operation works on; rows of a matrix; 0 for all other operations."""
     flops: float = 0.0
     """Of a product, as many as float32's units do in the time of those that may do it."""
 
@@ -83,6 +83,8 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
         return library_us(target, unique, 0.0) + TAKEN_APART[name] * 1e-3 * op.written_bytes / 4
     if name == TOPK and op.row:
         return library_us(target, unique, 0.0) + topk_us(op.elements / op.row, op.row)
+    if name in SOLVING and op.row:
+        return library_us(target, unique, 0.0) + solving_us(name, op.elements / op.row**2, op.row)
     if op.flops or name in EXTERNAL:
         return library_us(target, unique, op.flops)
     if name in _COMPOSED:
@@ -148,6 +150,9 @@ def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[E
             if one.name == TOPK and isinstance(count := one.node.args[1], int):
                 rows = math.prod(one.output) // count
                 time_us += topk_us(rows, one.elements // rows)
+            if one.name in SOLVING:
+                _, shape, _ = one.inputs[MATRIX.get(one.name, 0)]
+                time_us += solving_us(one.name, math.prod(shape[:-2]), shape[-1])
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
     return START_US + (time_us or target.launch_us)

@@ -18,6 +18,7 @@ from workbench.model import Case, Contract, Problem, base_name
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
+from workbench.problem.slow_calls import MATRIX, SOLVING
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, factors, library_operations
 
@@ -60,7 +61,9 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _row(base: str, args: tuple[Any, ...]) -> int:
-    """Length of the rows an operation works on that gives each a block of its own."""
+    """Length of the rows an operation works on that gives each a block of its own; of a matrix, its rows."""
+    if base in SOLVING:
+        return int(args[MATRIX.get(base, 0)].shape[-1])
     if (base not in ROW_OPS and base != "topk") or not args[0].dim():
         return 0
     x = args[0]

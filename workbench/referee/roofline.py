@@ -23,7 +23,7 @@ from workbench.model import (
     fastest_over_fp32,
 )
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
-from workbench.problem.slow_calls import TOPK, topk_us
+from workbench.problem.slow_calls import MATRIX, SOLVING, TOPK, solving_us, topk_us
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
@@ -255,11 +255,13 @@ def _library_bytes(plan: Plan, step: Library) -> float:
 
 def _beyond_bytes_us(plan: Plan, step: Library) -> float:
     """Of a call that waits for more than its bytes."""
-    if (
-        base_name(step.op) != TOPK
-        or not isinstance(step.args[1], int)
-        or not isinstance(step.args[0], BufferArg)
-    ):
+    name = base_name(step.op)
+    if name in SOLVING:
+        matrix = step.args[MATRIX.get(name, 0)]
+        assert isinstance(matrix, BufferArg)
+        shape = plan.meta_of(matrix.buffer).shape
+        return solving_us(name, math.prod(shape[:-2]), shape[-1])
+    if name != TOPK or not isinstance(step.args[1], int) or not isinstance(step.args[0], BufferArg):
         return 0.0
     rows = math.prod(step.metas[0].shape) / step.args[1]
     return topk_us(rows, round(math.prod(plan.meta_of(step.args[0].buffer).shape) / rows))

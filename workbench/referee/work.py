@@ -38,6 +38,8 @@ cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_p
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
 scaled_dot_product_attention gru lstm rnn_tanh rnn_relu _fft_r2c _fft_c2c _fft_c2r
+linalg_inv_ex _linalg_det _linalg_slogdet _linalg_solve_ex linalg_cholesky_ex cholesky_solve
+linalg_solve_triangular
 """
 FREE = frozenset(_FREE.split())
 REDUCTIONS = frozenset(_REDUCTIONS.split())

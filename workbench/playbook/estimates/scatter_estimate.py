@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from workbench.model import base_name
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
@@ -21,7 +22,7 @@ from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.packs import together_where
 from workbench.playbook.schedules.residency import resident
 from workbench.playbook.text.indexing import is_unit
-from workbench.problem.slow_calls import topk_us
+from workbench.problem.slow_calls import MATRIX, SOLVING, solving_us, topk_us
 
 _SLICES = 112
 """Of L2, each of which is taken to join 16 bytes a clock. An assumption, fitted to one number: torch.compile
@@ -103,6 +104,12 @@ def _served_us(places_bytes: float, moved: float) -> float:
 
 def library_us(asked: Asked, call: LibraryCall) -> float:
     """What such a call of the library takes beyond its bytes: to sort first, or for an atomic an element."""
+    name = base_name(call.op)
+    if name in SOLVING:
+        matrix = call.args[MATRIX.get(name, 0)]
+        assert isinstance(matrix, LibraryArgument)
+        order = asked.at((matrix.shape or asked.program.buffers[matrix.buffer].shape)[-1])
+        return solving_us(name, _elements(asked, matrix) / order**2, order)
     match call:
         case LibraryCall(op="aten.index_put.default", args=(_, tuple() as given, _, True)):
             indices = [_elements(asked, one) for one in given if isinstance(one, LibraryArgument)]

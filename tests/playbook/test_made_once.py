@@ -86,3 +86,30 @@ def test_a_search_starts_with_it_and_tries_without() -> None:
     first = [card.vector for card in seed_vectors(problem, H100, 8)]
     made = next(vector for vector in first if dict(vector).get("made_once") == "on")
     assert {card.technique for card in moves(problem, made, None, H100)} >= {"made_once"}
+
+
+def costs(t: dict[str, Tensor]) -> Tensor:
+    """Of ways to steer, some steps ahead; their weights are a softmax over all of them."""
+    place = turn = torch.zeros_like(t["x"][:, 0])
+    for step in t["x"].unbind(1):
+        place, turn = place + turn.cos(), turn + step.tan()
+    return (place * place).neg().softmax(0)
+
+
+def cheap(t: dict[str, Tensor]) -> Tensor:
+    return (t["x"] * 2).sum(1).softmax(0)
+
+
+@pytest.mark.parametrize(
+    ("call", "rows", "once"), [(costs, 65536, True), (costs, 512, False), (cheap, 65536, False)]
+)
+def test_what_a_long_row_is_gone_along_twice_for_is_made_once(call: Call, rows: int, once: bool) -> None:
+    """A row that blocks share is read again in each of its passes."""
+    problem = problem_of(call, {"x": torch.empty(rows, 4)}, "rollout")
+    assert ("made_once" in traits_of(problem).rewrites) == once
+    if not once:
+        return
+    vector = (("grid_split", "on"), ("made_once", "on"), ("single_pass", "on"))
+    made, again = (generate(problem, vector + extra).kernel.source for extra in ((), (("made_once", "off"),)))
+    assert made.count("tanf(") < again.count("tanf(")
+    check(call, made, {"x": torch.randn(9000, 4)}, "checked")

@@ -74,7 +74,7 @@ from workbench.playbook.lowering.equal_pieces import with_equal_pieces
 from workbench.playbook.lowering.grouping import Operation, absorbed, grouped
 from workbench.playbook.lowering.interleaved import long_abreast
 from workbench.playbook.lowering.kept_rows import KeptRows, kept_rows
-from workbench.playbook.lowering.made_once import is_worth_a_table
+from workbench.playbook.lowering.made_once import is_walked_twice, is_worth_a_table
 from workbench.playbook.lowering.read_around import is_read_around
 from workbench.playbook.lowering.shifted import shifted_slices
 from workbench.playbook.lowering.stored_before import read_where_stored
@@ -418,11 +418,12 @@ class Lowering:
             self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)
 
     def _write_where_shared(self, node: OpNode) -> None:
-        """Write a value of few elements that very many are made of."""
+        """Write a value of few elements that very many are made of, or one that a long row wants twice."""
         value = self._values.get(Ref(ref=node.name))
         if value is None or not self.fuse or len(node.outs) > 1:
             return
-        if is_worth_a_table(node, value.expr, self.users, self._made):
+        known = node, value.expr, self.users, self._made
+        if is_worth_a_table(*known) or is_walked_twice(*known):
             self.applied.add(MADE_ONCE)
             if MADE_ONCE not in self.without:
                 self._values[Ref(ref=node.name)] = self._written_out(value, node.name, None)

@@ -2,9 +2,10 @@
 
 The shift of a quantiser's level is four numbers with an inverse hyperbolic tangent in each; nine million
 elements add one. Angles of a rotary embedding are a line for each place, and every head of every sequence
-turns by their sines. Made where they are wanted, arithmetic and not memory is what a kernel waits for. Owns
-the choice: how many elements are made of a value is counted on the op graph, its work in its expression.
-Never writes one.
+turns by their sines. Made where they are wanted, arithmetic and not memory is what a kernel waits for. Twenty
+steps of a vehicle for each of 65,536 ways to steer are one row, too long to keep on the chip: its softmax
+goes along it twice, and would drive twice. Owns the choice: how many elements are made of a value is counted
+on the op graph, its work in its expression. Never writes one.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from workbench.model import Dim, OpNode
 from workbench.playbook.analysis.arithmetic import slow_instructions
 from workbench.playbook.ir.expr import Expr, Load, Reduction, leaves
 from workbench.playbook.ir.operations import VIEWS
+from workbench.problem.components import REDUCTIONS
 
 _LEAST_SHARING = 64
 """Elements that are made of each."""
@@ -22,6 +24,26 @@ _LEAST_SLOW = 24.0
 """Instructions of one: as many as a copy has time for, roughly. A square root and a division are fewer."""
 _LEAST_WORK = 2.0**29
 """Instructions that all elements would take: 18 us of a card of 132 multiprocessors."""
+_LONG_ROW, _FEW_ROWS = 8192, 64
+"""Elements that few blocks do not keep on the chip, and rows of them that are too few for a block each."""
+_LEAST_AGAIN = 64.0
+"""Slow instructions of an element: to make it again takes longer than to write and read four bytes."""
+
+
+def is_walked_twice(
+    node: OpNode, expr: Expr, users: Callable[[str], Sequence[OpNode]], count: Callable[[OpNode], int]
+) -> bool:
+    """True for what is much work, is reduced along a long row, and is computed with beside that reduction."""
+    if isinstance(expr, Load) or any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
+        return False
+    readers = users(node.name)
+    long = [user for user in readers if user.base_name in REDUCTIONS and _is_long(node, user, count)]
+    return bool(long) and len(readers) > len(long) and slow_instructions(expr) >= _LEAST_AGAIN
+
+
+def _is_long(node: OpNode, reduction: OpNode, count: Callable[[OpNode], int]) -> bool:
+    rows = count(reduction)
+    return 0 < rows <= _FEW_ROWS and count(node) >= _LONG_ROW * rows
 
 
 def is_worth_a_table(

@@ -15,7 +15,6 @@ from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Load, leaves
 from workbench.playbook.ir.program import Kernel, Program, Store
 from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import split
 from workbench.playbook.schedules.schedule import Schedule, width_over
 
 _L2_USABLE = 0.8
@@ -73,7 +72,7 @@ class Asked:
         after the other, and 224 in two launches that have all rows go along the weights.
         """
         loads = space.column_loads([store.value for store in kernel.stores])
-        same = [load for load in loads if split(load.view, space.rows, space.columns)[0].is_constant]
+        same = [load for load in loads if space.places(load)[0].is_constant]
         shared = self.read_once(same)
         moved = self.read_once(load for load in loads if load not in same) + self.stored(kernel.stores)
         fits = shared + moved / rounds <= _L2_USABLE * self.target.l2_bytes

@@ -20,8 +20,7 @@ from workbench.playbook.analysis.arithmetic import (
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
-from workbench.playbook.ir.expr import Expr, walk
-from workbench.playbook.ir.views import split
+from workbench.playbook.ir.expr import Expr, walk_all
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -143,7 +142,7 @@ def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[f
     for step in crew.passes:
         parts = [part for root in step.roots for part in crew.space.row_parts(root)]
         cost = instructions_of(parts, schedule.fast_math, seen)
-        seen |= {below.serial for part in parts for below in walk(part)}
+        seen |= {below.serial for below in walk_all(parts)}
         lanes = _steps(asked, crew, step).joined
         found.append(cost + sum(join_instructions(one.kind, lanes) for one in step.accumulators))
     found[0] += _BEGUN
@@ -208,7 +207,7 @@ def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
 def _any_neighbours(crew: Crew) -> bool:
     """True where elements of some load follow one another along a row: else no kernel has vectors."""
     loads = (load for step in crew.passes for load in crew.space.column_loads(step.roots) if not load.lookups)
-    columns = (split(load.view, crew.space.rows, crew.space.columns)[1] for load in loads)
+    columns = (crew.space.places(load)[1] for load in loads)
     return any(column.axes and column.axes[-1].stride.is_one for column in columns)
 
 
@@ -230,5 +229,6 @@ def _known(crew: Crew, number: int) -> set[int]:
     """Serials of what a pass need not compute for each column: values of the row, and what a team kept."""
     passes = crew.passes[: number + 1] if crew.keeps else crew.passes[number : number + 1]
     roots = [root for step in passes for root in step.roots]
-    of_row = {e.serial for root in roots for part in crew.space.row_parts(root) for e in walk(part)}
-    return of_row | {e.serial for step in passes[:-1] for root in step.roots for e in walk(root)}
+    of_row = [part for root in roots for part in crew.space.row_parts(root)]
+    kept = [root for step in passes[:-1] for root in step.roots]
+    return {expr.serial for expr in walk_all([*of_row, *kept])}

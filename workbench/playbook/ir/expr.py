@@ -98,6 +98,10 @@ class Over:
     """The same value over the rows alone; None when it differs from column to column."""
     column_loads: dict[tuple[int, bool], tuple[Load, ...]] = field(default_factory=dict)
     """Loads below a root that differ from column to column, with those in branches of a choice or without."""
+    row_parts: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
+    """Values a row that a root uses as they are."""
+    places: dict[int, tuple[View, View]] = field(default_factory=dict)
+    """Of a leaf's view what depends on the row, and what on the column."""
 
 
 class Pool:

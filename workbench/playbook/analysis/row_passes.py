@@ -27,6 +27,7 @@ from workbench.playbook.ir.expr import (
     leaves,
     unguarded,
     walk,
+    walk_all,
 )
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size
@@ -126,9 +127,20 @@ class RowSpace:
 
 def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     """Passes over the columns in order; a store is made as soon as the reductions it needs are."""
-    reductions = _reductions(kernel)
-    depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
-    used = _used_together(kernel)
+    found = _passes(Unkeyed(space), space.rows, space.columns, tuple(kernel.stores), single_pass)
+    return [Pass(list(step.accumulators), list(step.stores)) for step in found]
+
+
+@lru_cache(maxsize=512)
+def _passes(
+    holder: Unkeyed[RowSpace], rows: Size, columns: Size, stores: tuple[Store, ...], single_pass: bool
+) -> list[Pass]:
+    """The same: a search asks again for every vector."""
+    space = holder.value
+    reductions = _reductions(stores)
+    known: dict[int, int] = {}
+    depths = {key: _depth(reduction, known) for key, reduction in reductions.items()}
+    used = _used_together(stores)
     joints = _joints(space, reductions, used) if single_pass else {}
     alone = {key: reduction for key, reduction in reductions.items() if key not in joints}
     pairs = _pairs(space, alone, used) if single_pass else {}
@@ -143,7 +155,7 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
             passes.append(Pass(accumulators))
     made_in = {key: number for number, step in enumerate(passes) for a in step.accumulators for key in a.keys}
     ready = len(passes)
-    for store in kernel.stores:
+    for store in stores:
         if store.level == "full":
             needs = [made_in[leaf.key] + 1 for leaf in leaves(store.value) if isinstance(leaf, Reduction)]
             number = max(needs, default=0)
@@ -164,12 +176,11 @@ def _without_twins(accumulators: list[Accumulator]) -> list[Accumulator]:
     return found
 
 
-def _reductions(kernel: Kernel) -> dict[int, Reduction]:
+def _reductions(stores: Sequence[Store]) -> dict[int, Reduction]:
     found: dict[int, Reduction] = {}
-    for store in kernel.stores:
-        for expr in walk(store.value, into_reductions=True):
-            if isinstance(expr, Reduction):
-                found.setdefault(expr.key, expr)
+    for expr in walk_all([store.value for store in stores], into_reductions=True):
+        if isinstance(expr, Reduction):
+            found.setdefault(expr.key, expr)
     return dict(sorted(found.items()))
 
 
@@ -180,9 +191,9 @@ def _depth(reduction: Reduction, known: dict[int, int]) -> int:
     return known[reduction.key]
 
 
-def _used_together(kernel: Kernel) -> list[set[int]]:
+def _used_together(stores: Sequence[Store]) -> list[set[int]]:
     """Reductions that each store depends on, directly."""
-    return [{leaf.key for leaf in leaves(s.value) if isinstance(leaf, Reduction)} for s in kernel.stores]
+    return [{leaf.key for leaf in leaves(s.value) if isinstance(leaf, Reduction)} for s in stores]
 
 
 # ------------------------------------------------------------------------------------ two at once
@@ -356,6 +367,8 @@ def _waiting(
         for serial, numbers in uses.items()
         if len(numbers) > 1 and differs_by_row(space, loads[serial])
     }
+    if not several:
+        return ()
     ways = _Ways(passes)
     found, gone = dict[int, Waiting](), set[int]()
     for serial, numbers in several.items():
@@ -377,16 +390,24 @@ class _Ways:
     def __init__(self, passes: _Roots) -> None:
         self.passes = passes
         self._in = [Dominators(roots) for roots in passes]
-        self._from = [Dominators(sum(passes[number:], ())) for number in range(len(passes))]
+        self._from: dict[int, list[frozenset[Expr]]] = {}
 
-    def from_on(self, number: int, load: Load) -> list[Expr]:
-        """What all uses of a load go through in a pass and all that follow."""
-        return self._from[number].of(load)
+    def from_on(self, number: int, load: Load) -> frozenset[Expr]:
+        """What all uses of a load go through in a pass and all that follow; nothing where none has it."""
+        if load.serial not in self._from:
+            found = frozenset[Expr]()
+            later = [found]
+            for step in reversed(self._in):
+                here = frozenset(step.of(load))
+                found = found & here if found and here else found or here
+                later.append(found)
+            self._from[load.serial] = later[::-1]
+        return self._from[load.serial][number]
 
     def kept_after(self, number: int, load: Load) -> list[Expr]:
-        """What all uses go through in a pass, and all in the passes that follow."""
-        here = {part.serial for part in self._in[number].of(load)}
-        return [part for part in self.from_on(number + 1, load) if part.serial in here]
+        """What all uses go through in a pass, and all in the passes that follow, from below."""
+        later = self.from_on(number + 1, load)
+        return [part for part in self._in[number].of(load) if part in later]
 
 
 def _goes_in(ways: _Ways, load: Load, numbers: list[int], turns: tuple[tuple[int, Expr], ...]) -> bool:

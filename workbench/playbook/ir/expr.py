@@ -6,6 +6,7 @@ Owns the nodes and their sharing; equal expressions are the same object. Never p
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -203,18 +204,28 @@ class Pool:
         """The same of several roots: what they share is gone through once."""
         done: dict[int, Expr] = {}
         for expr in walk_all(roots):
-            match expr:
-                case Load(buffer=buffer, view=view, lookups=lookups):
-                    moved = tuple((done[index.serial], stride) for index, stride in lookups)
-                    new = self.load(buffer, expr.dtype, change(view), moved)
-                case Index(view=view):
-                    new = self.index(change(view), expr.dtype)
-                case Reduction(view=view):
-                    new = self.seen(expr, change(view))
-                case _:
-                    new = self._rebuilt(expr, done)
-            done[expr.serial] = new
+            done[expr.serial] = self._moved(expr, done, change)
         return [done[root.serial] for root in roots]
+
+    def parts_through(self, root: Expr, change: Callable[[View], View]) -> dict[int, Expr]:
+        """The same of everything below and including ``root``, by serial, but for what has no view there."""
+        done: dict[int, Expr] = {}
+        for expr in walk(root):
+            if all(operand.serial in done for operand in expr.operands):
+                with suppress(NotAView):
+                    done[expr.serial] = self._moved(expr, done, change)
+        return done
+
+    def _moved(self, expr: Expr, done: dict[int, Expr], change: Callable[[View], View]) -> Expr:
+        match expr:
+            case Load(buffer=buffer, view=view, lookups=lookups):
+                moved = tuple((done[index.serial], stride) for index, stride in lookups)
+                return self.load(buffer, expr.dtype, change(view), moved)
+            case Index(view=view):
+                return self.index(change(view), expr.dtype)
+            case Reduction(view=view):
+                return self.seen(expr, change(view))
+        return self._rebuilt(expr, done)
 
     def looked_up(
         self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]

@@ -6,6 +6,7 @@ Owns how each becomes a change of views or a computed index. Returns False for w
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Sym, refs_in
@@ -42,7 +43,7 @@ def _shape(lowering: Lowering, node: OpNode, item: int = 0) -> tuple[Size, ...]:
 
 def _view(lowering: Lowering, node: OpNode) -> bool:
     value = lowering.value(node.args[0])
-    lowering.keep_view(node, lowering.through(value, lambda view: view, _shape(lowering, node)))
+    lowering.keep_view(node, replace(value, shape=_shape(lowering, node)))
     return True
 
 

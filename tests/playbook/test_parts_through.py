@@ -1,0 +1,30 @@
+"""Everything below an expression over another space at once: as each part would be alone."""
+
+from workbench.playbook.analysis.placement import matrix
+from workbench.playbook.ir.expr import Expr, Pool, walk
+from workbench.playbook.ir.sizes import ONE, ZERO, Size, Sizes
+from workbench.playbook.ir.views import Axis, NotAView, View
+
+SIZES = Sizes(("rows", "columns"))
+ROWS, COLUMNS = SIZES.read("rows"), SIZES.read("columns")
+
+
+def _load(pool: Pool, buffer: str, row: Size, column: Size) -> Expr:
+    return pool.load(buffer, "f32", View((Axis(ROWS, row), Axis(COLUMNS, column))))
+
+
+def test_parts_are_what_each_would_be_alone_and_those_without_a_view_are_left_out() -> None:
+    pool = Pool(SIZES)
+    change = matrix(ROWS, COLUMNS).rows_only
+    by_row, by_column = _load(pool, "w", ONE, ZERO), _load(pool, "x", COLUMNS, ONE)
+    scale = pool.apply("exp", "f32", (by_row,))
+    scaled = pool.apply("mul", "f32", (by_column, scale))
+    root = pool.apply("add", "f32", (scaled, scale))
+    alone = {}
+    for part in walk(root):
+        try:
+            alone[part.serial] = pool.through(part, change)
+        except NotAView:
+            continue
+    assert pool.parts_through(root, change) == alone
+    assert alone.keys() == {by_row.serial, scale.serial}

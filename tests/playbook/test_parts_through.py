@@ -28,3 +28,20 @@ def test_parts_are_what_each_would_be_alone_and_those_without_a_view_are_left_ou
             continue
     assert pool.parts_through(root, change) == alone
     assert alone.keys() == {by_row.serial, scale.serial}
+
+
+def test_changes_of_one_kind_are_remembered_and_others_are_not_taken_for_them() -> None:
+    pool = Pool(SIZES)
+    place = matrix(ROWS, COLUMNS)
+    first = pool.apply("exp", "f32", (_load(pool, "x", COLUMNS, ONE),))
+    second = pool.apply("add", "f32", (first, _load(pool, "w", ONE, ZERO)))
+    asked: list[View] = []
+
+    def shifted(view: View) -> View:
+        asked.append(view)
+        return View(view.axes, view.offset + ONE)
+
+    for root in (first, second):
+        assert pool.through(root, shifted, "shifted") is pool.through(root, lambda v: View(v.axes, ONE))
+    assert len(asked) == 2  # an element of each buffer, once
+    assert pool.through(second, place.place, "placed") is pool.through(second, place.place)

@@ -85,7 +85,9 @@ class RowSpace:
         """The same value over the rows alone; None when it differs from column to column."""
         if expr.serial not in self._forms:
             try:
-                self._forms[expr.serial] = self.pool.through(expr, self._space.rows_only)
+                self._forms[expr.serial] = self.pool.through(
+                    expr, self._space.rows_only, ("rows_only", self._space)
+                )
             except NotAView:
                 self._forms[expr.serial] = None
         return self._forms[expr.serial]

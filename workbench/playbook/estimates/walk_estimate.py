@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import (
@@ -21,6 +22,8 @@ from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
 from workbench.playbook.ir.expr import Expr, walk_all
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -108,7 +111,7 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
     entered = 0 if asked.as_written else 1 if schedule.chains else way.width
     at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
     costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
-    cost = instructions_of(step.roots, schedule.fast_math, _known(crew, number))
+    cost = _of_columns(Unkeyed(space), (space.rows, space.columns), *_asked(crew), schedule.fast_math)[number]
     cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
     cost += sum(issued for issued, _ in costs)
     mine = way.columns / way.lanes
@@ -137,17 +140,57 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
 
 def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[float]:
     """Of a thread in each pass, however few columns it has: joins, values of the row, where the row is."""
-    schedule = crew.schedule
-    found, seen = list[float](), set[int]()
-    for step in crew.passes:
-        parts = [part for root in step.roots for part in crew.space.row_parts(root)]
-        cost = instructions_of(parts, schedule.fast_math, seen)
-        seen |= {below.serial for below in walk_all(parts)}
+    found, space = list[float](), crew.space
+    *of_rows, of_stored = _of_rows(
+        Unkeyed(space), (space.rows, space.columns), _asked(crew)[0], tuple(stored), crew.schedule.fast_math
+    )
+    for step, cost in zip(crew.passes, of_rows, strict=True):
         lanes = _steps(asked, crew, step).joined
         found.append(cost + sum(join_instructions(one.kind, lanes) for one in step.accumulators))
     found[0] += _BEGUN
-    found[-1] += instructions_of(stored, schedule.fast_math, seen) + _STORED * len(stored)
+    found[-1] += of_stored + _STORED * len(stored)
     return found
+
+
+# What is computed in a pass depends on the kernel alone: a search asks again for every vector.
+
+_Roots = tuple[tuple[Expr, ...], ...]
+"""What each pass evaluates."""
+
+
+def _asked(crew: Crew) -> tuple[_Roots, bool]:
+    return tuple(tuple(step.roots) for step in crew.passes), crew.keeps
+
+
+@lru_cache(maxsize=1024)
+def _of_rows(
+    holder: Unkeyed[RowSpace],
+    space: tuple[Size, Size],
+    passes: _Roots,
+    stored: tuple[Expr, ...],
+    fast_math: bool,
+) -> tuple[float, ...]:
+    """Instructions for values of the row, pass by pass, and at last for what is stored a row."""
+    found, seen = list[float](), set[int]()
+    for roots in passes:
+        parts = [part for root in roots for part in holder.value.row_parts(root)]
+        found.append(instructions_of(parts, fast_math, seen))
+        seen |= {below.serial for below in walk_all(parts)}
+    return *found, instructions_of(stored, fast_math, seen)
+
+
+@lru_cache(maxsize=1024)
+def _of_columns(
+    holder: Unkeyed[RowSpace], space: tuple[Size, Size], passes: _Roots, keeps: bool, fast_math: bool
+) -> tuple[float, ...]:
+    """Instructions for each column, pass by pass, without what is a value of the row or was kept."""
+    found = []
+    for number, roots in enumerate(passes):
+        before = [root for step in passes[:number] for root in step] if keeps else []
+        of_row = [part for root in (*before, *roots) for part in holder.value.row_parts(root)]
+        known = {expr.serial for expr in walk_all([*of_row, *before])}
+        found.append(instructions_of(roots, fast_math, known))
+    return tuple(found)
 
 
 def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
@@ -223,12 +266,3 @@ def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> in
     if schedule.team != "bundle":
         return deep
     return min(deep, max(1, _ABREAST // way.width if crew.apart else _ABREAST) * schedule.items)
-
-
-def _known(crew: Crew, number: int) -> set[int]:
-    """Serials of what a pass need not compute for each column: values of the row, and what a team kept."""
-    passes = crew.passes[: number + 1] if crew.keeps else crew.passes[number : number + 1]
-    roots = [root for step in passes for root in step.roots]
-    of_row = [part for root in roots for part in crew.space.row_parts(root)]
-    kept = [root for step in passes[:-1] for root in step.roots]
-    return {expr.serial for expr in walk_all([*of_row, *kept])}

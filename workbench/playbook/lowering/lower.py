@@ -8,7 +8,7 @@ which is the naive kernel chain that the first branch shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -179,20 +179,28 @@ class Lowering:
         """The same elements in another shape and type."""
         return Value(shape, dtype, self.cast(value.expr, compute_type(dtype)))
 
-    def through(self, value: Value, change: Callable[[View], View], shape: tuple[Size, ...]) -> Value:
-        """The tensor seen through a change of views, written out first where that is impossible."""
+    def through(
+        self,
+        value: Value,
+        change: Callable[[View], View],
+        shape: tuple[Size, ...],
+        kind: Hashable = None,
+    ) -> Value:
+        """The tensor seen through a change of views, written out first where that is impossible; ``kind`` is
+        ``Pool.through``'s."""
         try:
-            return Value(shape, value.dtype, self.pool.through(value.expr, change))
+            return Value(shape, value.dtype, self.pool.through(value.expr, change, kind))
         except NotAView:
             name = self.write(value, "packed")
             plain = self.loaded(name)
-            return Value(shape, value.dtype, self.pool.through(plain.expr, change))
+            return Value(shape, value.dtype, self.pool.through(plain.expr, change, kind))
 
     def broadcast(self, value: Value, shape: tuple[Size, ...]) -> Value:
         """The tensor repeated to a wider shape."""
         if value.shape == shape:
             return value
-        return self.through(value, lambda view: expanded(view, value.shape, shape), shape)
+        kind = ("expanded", value.shape, shape)
+        return self.through(value, lambda view: expanded(view, value.shape, shape), shape, kind)
 
     # -------------------------------------------------------------------------------- writing
 
@@ -259,7 +267,7 @@ class Lowering:
                 expr = self.lifted(expr, stuck)
                 continue
             space, columns = best
-            placed = self.pool.through(expr, space.place)
+            placed = self.pool.through(expr, space.place, ("place", space))
             abreast = not all(space.is_row) and long_abreast(self, placed, space.rows, columns)
             unwanted = partial(_any if abreast else _misfit, space, columns)
             stuck = self._first_reduction(placed, unwanted)
@@ -339,7 +347,9 @@ class Lowering:
         rows = Placement((stuck.rows.size,), (True,))
         found: dict[int, Expr] = {}
         misfits: set[int] = set()
-        for serial, form in self.pool.parts_through(expr, placement.rows_only).items():
+        for serial, form in self.pool.parts_through(
+            expr, placement.rows_only, ("rows_only", placement)
+        ).items():
             below = any(operand.serial in misfits for operand in form.operands)
             if below or (isinstance(form, Reduction) and _misfit(rows, stuck.columns.size, form)):
                 misfits.add(form.serial)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook.analysis import reach
@@ -32,6 +32,8 @@ class Asked:
     """The sizes that kernels are written for; ``sizes`` may be others."""
     as_written: bool = False
     """For old receipts: single passes stay as the vector has them, and no row is peeled."""
+    _elements: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Of buffers that were asked for before: each kernel of a loop asks again."""
 
     def at(self, size: Size) -> int:
         """A size as a number."""
@@ -39,8 +41,12 @@ class Asked:
 
     def bytes_of(self, name: str) -> float:
         """Of a whole buffer."""
-        buffer = self.program.buffers[name]
-        return float(self.at(product(buffer.shape)) * DTYPE_BYTES[buffer.dtype])
+        return float(self._elements_of(name) * self.element_of(name))
+
+    def _elements_of(self, name: str) -> int:
+        if name not in self._elements:
+            self._elements[name] = self.at(product(self.program.buffers[name].shape))
+        return self._elements[name]
 
     def stored(self, stores: Iterable[Store]) -> float:
         """Bytes that these write."""
@@ -84,8 +90,7 @@ class Asked:
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
         if any(not leaf.view.is_constant for index, _ in load.lookups for leaf in leaves(index)):
-            whole = self.at(product(self.program.buffers[load.buffer].shape))
-            touched = max(touched, min(self.at(load.view.size), whole))
+            touched = max(touched, min(self.at(load.view.size), self._elements_of(load.buffer)))
         return float(touched * self.element(load))
 
     def element(self, load: Load) -> int:

@@ -133,7 +133,7 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     return [Pass(list(step.accumulators), list(step.stores)) for step in found]
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _passes(
     holder: Unkeyed[RowSpace], rows: Size, columns: Size, stores: tuple[Store, ...], single_pass: bool
 ) -> list[Pass]:
@@ -352,7 +352,7 @@ _Roots = tuple[tuple[Expr, ...], ...]
 """What each pass evaluates."""
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _waiting(
     holder: Unkeyed[RowSpace], rows: Size, columns: Size, passes: _Roots, together: bool
 ) -> tuple[Waiting, ...]:

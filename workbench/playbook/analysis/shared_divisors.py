@@ -32,7 +32,7 @@ def row_divisions(pool: Pool, kernel: Kernel, fast_math: bool) -> Kernel:
     return replace(kernel, stores=stores)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def _divided(pool: Pool, stores: tuple[Store, ...], fast_math: bool) -> tuple[Expr, ...]:
     """What is stored then: a search asks again for every vector."""
     kernel = with_reciprocals(pool, Kernel(list(stores)))

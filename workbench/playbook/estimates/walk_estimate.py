@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import (
@@ -21,9 +21,10 @@ from workbench.playbook.analysis.arithmetic import (
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
-from workbench.playbook.ir.expr import Expr, walk_all
+from workbench.playbook.ir.expr import Expr, Load, walk_all
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.unkeyed import Unkeyed
+from workbench.playbook.ir.views import Axis
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -74,6 +75,38 @@ class Crew:
         """Of a team, the idle ones of a warp among them."""
         return max(self.lanes, LANES)
 
+    @cached_property
+    def roots(self) -> tuple[tuple[Expr, ...], ...]:
+        """What each pass evaluates."""
+        return tuple(tuple(step.roots) for step in self.passes)
+
+    @cached_property
+    def instructions(self) -> tuple[float, ...]:
+        """For each column, pass by pass."""
+        space = self.space
+        return _of_columns(
+            Unkeyed(space), (space.rows, space.columns), self.roots, self.keeps, self.schedule.fast_math
+        )
+
+    @cached_property
+    def loads(self) -> tuple[_Loads, ...]:
+        """Of each pass, with what those before it have read."""
+        return _loads(Unkeyed(self.space), (self.space.rows, self.space.columns), self.roots)
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """What differs from column to column in a pass."""
+
+    all: tuple[Load, ...]
+    """Those in branches of a choice, too."""
+    before: frozenset[int]
+    """Serials of what passes before it have read."""
+    always: frozenset[Load]
+    """What it and those before it read whichever way conditions go."""
+    alike: Counter[tuple[str, tuple[Axis, ...]]]
+    """How many of those find elements of one buffer along the same axes."""
+
 
 @dataclass(frozen=True)
 class _Reads:
@@ -106,12 +139,12 @@ class _Steps:
 def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
     """Pass ``number`` of one team, after those before it."""
     schedule, space, step = crew.schedule, crew.space, crew.passes[number]
-    reads = _reads(asked, crew, crew.passes[: number + 1])
+    reads = _reads(asked, crew, crew.loads[number])
     way = _steps(asked, crew, step)
     entered = 0 if asked.as_written else 1 if schedule.chains else way.width
     at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
     costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
-    cost = _of_columns(Unkeyed(space), (space.rows, space.columns), *_asked(crew), schedule.fast_math)[number]
+    cost = crew.instructions[number]
     cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
     cost += sum(issued for issued, _ in costs)
     mine = way.columns / way.lanes
@@ -142,7 +175,7 @@ def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[f
     """Of a thread in each pass, however few columns it has: joins, values of the row, where the row is."""
     found, space = list[float](), crew.space
     *of_rows, of_stored = _of_rows(
-        Unkeyed(space), (space.rows, space.columns), _asked(crew)[0], tuple(stored), crew.schedule.fast_math
+        Unkeyed(space), (space.rows, space.columns), crew.roots, tuple(stored), crew.schedule.fast_math
     )
     for step, cost in zip(crew.passes, of_rows, strict=True):
         lanes = _steps(asked, crew, step).joined
@@ -152,14 +185,9 @@ def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[f
     return found
 
 
-# What is computed in a pass depends on the kernel alone: a search asks again for every vector.
+# What a pass computes and reads depends on the kernel alone: a search asks again for every vector.
 
 _Roots = tuple[tuple[Expr, ...], ...]
-"""What each pass evaluates."""
-
-
-def _asked(crew: Crew) -> tuple[_Roots, bool]:
-    return tuple(tuple(step.roots) for step in crew.passes), crew.keeps
 
 
 @lru_cache(maxsize=1024)
@@ -193,21 +221,31 @@ def _of_columns(
     return tuple(found)
 
 
-def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
-    """Of the last of the passes, which knows what those before it have read."""
+@lru_cache(maxsize=1024)
+def _loads(holder: Unkeyed[RowSpace], space: tuple[Size, Size], passes: _Roots) -> tuple[_Loads, ...]:
+    found, before, always = list[_Loads](), frozenset[int](), list[Load]()
+    for roots in passes:
+        every = tuple(holder.value.column_loads(roots, guarded=True))
+        always += holder.value.column_loads(roots)
+        alike = Counter((load.buffer, load.view.axes) for load in always)
+        found.append(_Loads(every, before, frozenset(always), alike))
+        before |= {load.serial for load in every}
+    return tuple(found)
+
+
+def _reads(asked: Asked, crew: Crew, loads: _Loads) -> _Reads:
+    """Of a pass, which knows what those before it have read."""
     space, kept_at = crew.space, crew.schedule.cache
-    seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots, guarded=True)}
     fresh = near = again = behind = requests = 0.0
     streams = 0
-    always = [load for step in passes for load in space.column_loads(step.roots)]
-    whole = Counter((load.buffer, load.view.axes) for load in always)
-    for load in space.column_loads(passes[-1].roots, guarded=True):
+    whole = loads.alike
+    for load in loads.all:
         apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
         if 1 < reach.sectors_over_least(load.view, asked.sizes) <= whole[load.buffer, load.view.axes]:
             apart = 1.0  # others read what lies between, as those of a window do
         size = asked.read(load) * apart
-        if load.serial not in seen:
-            moved = load not in always and (load.buffer, load.view.axes) in whole
+        if load.serial not in loads.before:
+            moved = load not in loads.always and (load.buffer, load.view.axes) in whole
             recent = moved or asked.is_recent(load)  # other places of a row that is read anyway
             fresh, near = fresh + size * (not recent), near + size * recent
             streams += 1
@@ -218,7 +256,6 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
         else:
             behind += size * (1.0 - crew.held)
             requests += 1 if kept_at == "shared" else 1.0 - crew.held
-        seen.add(load.serial)
     return _Reads(fresh, near + behind, again, requests, streams)
 
 

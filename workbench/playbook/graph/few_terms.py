@@ -16,7 +16,7 @@ from workbench.playbook.graph.few_totals import few_totals
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.short_axes import axis_of_few
 from workbench.problem.components import MOST
-from workbench.problem.few_axes import few_among, reduced_few
+from workbench.problem.few_axes import few_among, few_before_rows, reduced_few
 
 _Found = Mapping[str, tuple[tuple[Dim, ...], int]]
 """What is reduced, and along which axis, by node."""
@@ -66,4 +66,4 @@ def _few(edit: GraphEdit) -> tuple[_Found, _Found]:
     """Reductions of few elements where all of a graph are so, and where others are not: found once for all
     nodes."""
     given = edit.graph, edit.given, edit.cases
-    return reduced_few(*given), few_among(*given, MOST)
+    return reduced_few(*given), {**few_before_rows(*given), **few_among(*given, MOST)}

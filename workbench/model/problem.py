@@ -6,6 +6,7 @@ Owns the reference as data. How it is read from a cell or file is in problem/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from pydantic import Field
@@ -178,12 +179,13 @@ class OpNode(Value):
         """``sum`` of ``aten.sum.dim_IntList``."""
         return base_name(self.op)
 
-    @property
+    @cached_property
     def refs(self) -> tuple[Ref, ...]:
         """Results and tensor arguments that it reads, by position and then by keyword."""
         return (*refs_in(self.args), *refs_in(value for _, value in self.kwargs))
 
 
+@lru_cache(maxsize=4096)
 def base_name(op: str) -> str:
     """``sum`` of ``aten.sum.dim_IntList``."""
     return op.split(".")[1]

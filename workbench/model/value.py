@@ -41,9 +41,10 @@ class Value(BaseModel):
         return Digest(hashlib.sha256(self.model_dump_json().encode()).hexdigest())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, but the copy gets a digest of its own."""
+        """As pydantic's, but the copy finds anew what is found out of its content, such as its digest."""
         copy = super().model_copy(update=update, deep=deep)
-        copy.__dict__.pop("digest", None)
+        for found in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[found]
         return copy
 
 

@@ -7,6 +7,7 @@ buffer the plan makes by ``%0``, ``%1``, ... in order of creation.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
@@ -132,6 +133,11 @@ class Plan(Value):
 
     def meta_of(self, buffer: str) -> TensorMeta:
         """Metadata of an argument or of a buffer a step made. Raises ``KeyError``."""
+        return self.metas[buffer]
+
+    @cached_property
+    def metas(self) -> Mapping[str, TensorMeta]:
+        """The same of all of them: every launch of a long plan asks for its own."""
         known = dict(self.arguments)
         for step in self.steps:
             match step:
@@ -141,7 +147,7 @@ class Plan(Value):
                     known.update(zip(results, metas, strict=True))
                 case Launch():
                     pass
-        return known[buffer]
+        return known
 
 
 def _named(content: str) -> Digest:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -146,7 +146,7 @@ def _tried(
     """With small sizes to check on, at which the reference has run. Raises ``ProblemError``."""
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
-    small = small_sizes(problem, lambda sizes: not _unfit(problem, seen.form, traced, sizes), least)
+    small = small_sizes(problem, _accepting(problem, seen.form, traced), least)
     notes = (*seen.notes, *told_of, *traced.notes)
     problem = problem.model_copy(update={"proofs": small, "notes": (*notes, *needless_work(problem))})
     tell("running the reference")
@@ -282,13 +282,10 @@ def _examined(problem: Problem, seen: Seen, traced: Traced, asks: Asks) -> Probl
 
     Where that is not it, the sizes are left out at which it fails.
     """
-
-    def accept(sizes: Mapping[str, int]) -> bool:
-        return not _unfit(problem, seen.form, traced, sizes)
-
     try:
         return examine(problem, seen.form, asks)
     except ProblemError:
+        accept = _accepting(problem, seen.form, traced)
         tied = proofs(problem, accept, tied=True)
         if tied not in ((), problem.proofs):
             note = (
@@ -470,6 +467,17 @@ def _in_range(sizes: Mapping[str, int], traced: Traced) -> bool:
         (low <= 2 or sizes[symbol] >= low) and (high is None or sizes[symbol] <= high)
         for symbol, low, high in traced.ranges
     )
+
+
+def _accepting(problem: Problem, form: Form, traced: Traced) -> Accept:
+    """Whether the traced graph describes the reference at some sizes. Several ways to choose them come to the
+    same, and a loop of many steps is not run through once more for those."""
+
+    @cache
+    def fits(sizes: tuple[tuple[str, int], ...]) -> bool:
+        return not _unfit(problem, form, traced, dict(sizes))
+
+    return lambda sizes: fits(tuple(sizes.items()))
 
 
 def _unfit(problem: Problem, form: Form, traced: Traced, sizes: Mapping[str, int]) -> str:

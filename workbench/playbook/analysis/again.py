@@ -27,11 +27,8 @@ _HELD = 5
 
 def read_before(program: Program, kernel: Kernel) -> frozenset[str]:
     """Arguments of which the kernel reads an element for each of its own, and that an earlier one reads."""
-    made = {store.buffer for store in kernel.stores}
-    for number, step in enumerate(program.steps):
-        if isinstance(step, Kernel) and made <= {store.buffer for store in step.stores}:
-            return program.read_until(number) & _whole(program, kernel)
-    return frozenset()
+    number = program.maker(store.buffer for store in kernel.stores)
+    return frozenset() if number is None else program.read_before(number, _whole(program, kernel))
 
 
 def by_plane(program: Program, kernel: Kernel) -> bool:
@@ -71,9 +68,9 @@ def found_again(asked: Asked, kernel: Kernel, in_planes: bool = False) -> float:
 def _rounds(asked: Asked, names: frozenset[str]) -> float:
     """Rounds of blocks in which the planes are read first: of those that wait for room nobody is at the end
     when the others are, and L2 has the ends of the last round alone."""
-    for step in asked.program.steps:
-        if not isinstance(step, Kernel) or names.isdisjoint(load.buffer for load in _loads(step)):
-            continue
+    for number in asked.program.readers(names):
+        step = asked.program.steps[number]
+        assert isinstance(step, Kernel)
         space = RowSpace(asked.program.pool, step)
         if step.stores[0].level == "row" and bundles_of(space, passes_of(space, step, single_pass=True)):
             return _rounds_of_bundles(asked, asked.at(space.rows), asked.at(space.columns))

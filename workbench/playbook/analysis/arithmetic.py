@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from workbench.model import DType
 from workbench.playbook.analysis.co_moments import MOMENTS
@@ -77,12 +78,16 @@ _CYCLES_IN_A_JOIN = 16.0
 
 def instructions_of(roots: Iterable[Expr], fast_math: bool, known: Iterable[int] = ()) -> float:
     """Instructions a column, without memory; what ``known`` has the serials of was computed before."""
-    seen = set(known)
-    total = 0.0
-    for expr in walk_all(list(roots)):
-        if isinstance(expr, Apply) and expr.serial not in seen:
-            total += _cost(expr, fast_math)
-    return total
+    if seen := frozenset(known):
+        parts = (one for one in walk_all(tuple(roots)) if isinstance(one, Apply))
+        return sum((_cost(one, fast_math) for one in parts if one.serial not in seen), 0.0)
+    return _all_instructions(tuple(roots), fast_math)
+
+
+@lru_cache(maxsize=4096)
+def _all_instructions(roots: tuple[Expr, ...], fast_math: bool) -> float:
+    """The same where nothing is known: a search asks again for every vector."""
+    return sum((_cost(one, fast_math) for one in walk_all(roots) if isinstance(one, Apply)), 0.0)
 
 
 def slow_instructions(root: Expr, known: Container[int] = ()) -> float:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from workbench.model import DTYPE_BYTES, Target
 from workbench.playbook.analysis import reach
@@ -15,7 +15,6 @@ from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Load, leaves
 from workbench.playbook.ir.program import Kernel, Program, Store
 from workbench.playbook.ir.sizes import Size, product
-from workbench.playbook.ir.views import split
 from workbench.playbook.schedules.schedule import Schedule, width_over
 
 _L2_USABLE = 0.8
@@ -33,6 +32,8 @@ class Asked:
     """The sizes that kernels are written for; ``sizes`` may be others."""
     as_written: bool = False
     """For old receipts: single passes stay as the vector has them, and no row is peeled."""
+    _elements: dict[str, int] = field(default_factory=dict, init=False, compare=False, repr=False)
+    """Of buffers that were asked for before: each kernel of a loop asks again."""
 
     def at(self, size: Size) -> int:
         """A size as a number."""
@@ -40,8 +41,12 @@ class Asked:
 
     def bytes_of(self, name: str) -> float:
         """Of a whole buffer."""
-        buffer = self.program.buffers[name]
-        return float(self.at(product(buffer.shape)) * DTYPE_BYTES[buffer.dtype])
+        return float(self._elements_of(name) * self.element_of(name))
+
+    def _elements_of(self, name: str) -> int:
+        if name not in self._elements:
+            self._elements[name] = self.at(product(self.program.buffers[name].shape))
+        return self._elements[name]
 
     def stored(self, stores: Iterable[Store]) -> float:
         """Bytes that these write."""
@@ -73,7 +78,7 @@ class Asked:
         after the other, and 224 in two launches that have all rows go along the weights.
         """
         loads = space.column_loads([store.value for store in kernel.stores])
-        same = [load for load in loads if split(load.view, space.rows, space.columns)[0].is_constant]
+        same = [load for load in loads if space.places(load)[0].is_constant]
         shared = self.read_once(same)
         moved = self.read_once(load for load in loads if load not in same) + self.stored(kernel.stores)
         fits = shared + moved / rounds <= _L2_USABLE * self.target.l2_bytes
@@ -85,8 +90,7 @@ class Asked:
         for axis in load.view.axes:
             touched *= 1 if axis.stride.is_zero else self.at(axis.size)
         if any(not leaf.view.is_constant for index, _ in load.lookups for leaf in leaves(index)):
-            whole = self.at(product(self.program.buffers[load.buffer].shape))
-            touched = max(touched, min(self.at(load.view.size), whole))
+            touched = max(touched, min(self.at(load.view.size), self._elements_of(load.buffer)))
         return float(touched * self.element(load))
 
     def element(self, load: Load) -> int:

@@ -11,7 +11,7 @@ still divided. What is reduced is rewritten too: a pass that divides otherwise h
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from workbench.playbook.analysis.placement import identity
@@ -123,14 +123,14 @@ def with_quotients(pool: Pool, kernel: Kernel) -> Kernel:
     """
     if not _has_divisions(kernel):
         return kernel
-    if any(_divides_elements(part) for store in kernel.stores for part in _reduced(store.value)):
+    if any(map(_divides_elements, _reduced([store.value for store in kernel.stores]))):
         return kernel
     return replace(kernel, stores=[_with_quotients(pool, kernel, store) for store in kernel.stores])
 
 
 def _with_quotients(pool: Pool, kernel: Kernel, store: Store) -> Store:
     space = RowSpace(pool, kernel) if store.level != "flat" else None
-    exact = {part.serial for expr in walk(store.value, True) if _is_step(expr) for part in walk(expr)}
+    exact = {part.serial for part in walk_all(list(filter(_is_step, walk(store.value, True))))}
     once = _once(store)
 
     def op_of(expr: Apply) -> str:
@@ -154,15 +154,14 @@ def _once(store: Store) -> set[int]:
     """What a store of one value a row computes from what its reductions come to."""
     if store.level != "row":
         return set()
-    reduced = {part.serial for part in _reduced(store.value)}
+    reduced = {part.serial for part in _reduced([store.value])}
     return {part.serial for part in walk(store.value)} - reduced
 
 
-def _reduced(root: Expr) -> Iterator[Expr]:
-    """What the reductions below a root run over."""
-    for expr in walk(root, into_reductions=True):
-        if isinstance(expr, Reduction):
-            yield from walk(expr.body, into_reductions=True)
+def _reduced(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """What the reductions below some roots run over."""
+    bodies = [part.body for part in walk_all(roots, into_reductions=True) if isinstance(part, Reduction)]
+    return walk_all(bodies, into_reductions=True)
 
 
 def _has_divisions(kernel: Kernel) -> bool:

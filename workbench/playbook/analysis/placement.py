@@ -123,6 +123,7 @@ def best_placement(pool: Pool, value: Expr, where: View | None = None) -> tuple[
     reductions = [leaf for leaf in leaves(value) if isinstance(leaf, Reduction)]
     best: tuple[Placement, Size] | None = None
     most = (0, True)
+    known: dict[tuple[Placement, Size], int] = {}
     for reduction in reductions:
         placement = placement_of(reduction)
         if placement is None and where is not None:
@@ -130,7 +131,9 @@ def best_placement(pool: Pool, value: Expr, where: View | None = None) -> tuple[
         if placement is None:
             continue
         columns = reduction.columns.size if all(placement.is_row) else placement.columns
-        kept = _kept(pool, value, placement, columns)
+        if (placement, columns) not in known:
+            known[placement, columns] = _kept(pool, value, placement, columns)
+        kept = known[placement, columns]
         if (kept, placement.trailing) > most:
             best, most = (placement, columns), (kept, placement.trailing)
     return best
@@ -138,7 +141,7 @@ def best_placement(pool: Pool, value: Expr, where: View | None = None) -> tuple[
 
 def _kept(pool: Pool, value: Expr, placement: Placement, columns: Size) -> int:
     try:
-        placed = pool.through(value, placement.place)
+        placed = pool.through(value, placement.place, ("place", placement))
     except NotAView:
         return 0
     return sum(fits(leaf, placement, columns) for leaf in leaves(placed) if isinstance(leaf, Reduction))

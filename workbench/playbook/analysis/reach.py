@@ -82,7 +82,7 @@ def shared_lines(
     64 numbers each, are 4 and 16.5 lines a result with eight lanes and with a thread each, 75 and 308 us on
     an H100; they took 108 and 300.
     """
-    row, column = split(load.view, space.rows, space.columns)
+    row, column = space.places(load)
     strides = [axis.stride for axis in row.axes]
     if load.lookups or row.is_constant or not any(stride.is_zero for stride in strides):
         return 0.0
@@ -115,7 +115,7 @@ def read_apart(
     space: RowSpace, load: Load, schedule: Schedule, sizes: Mapping[str, int], element: int
 ) -> float:
     """Neighbouring threads should read neighbouring elements, whichever axis they run along."""
-    row, column = split(load.view, space.rows, space.columns)
+    row, column = space.places(load)
     if schedule.team == "bundle" and schedule.cache == "registers" and _is_near(column):
         return _of_runs(column, sizes, element)  # turned in a tile
     along = _along(schedule.team, row, column)

@@ -7,10 +7,12 @@ known; the last pass stores what has a value a column.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from workbench.playbook.analysis.co_moments import co_moments_of
+from workbench.playbook.analysis.dominators import Dominators
 from workbench.playbook.analysis.placement import matrix
 from workbench.playbook.analysis.weighted_sums import Joint, joints_of
 from workbench.playbook.ir.expr import (
@@ -25,10 +27,12 @@ from workbench.playbook.ir.expr import (
     leaves,
     unguarded,
     walk,
+    walk_all,
 )
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size
-from workbench.playbook.ir.views import NotAView, split
+from workbench.playbook.ir.unkeyed import Unkeyed
+from workbench.playbook.ir.views import NotAView, View, split
 
 
 @dataclass(frozen=True)
@@ -75,29 +79,41 @@ class RowSpace:
         self._space = matrix(self.rows, self.columns)
         over = pool.over(self.rows, self.columns)
         self._forms, self._column_loads = over.row_forms, over.column_loads
+        self._row_parts, self._places = over.row_parts, over.places
 
     def row_form(self, expr: Expr) -> Expr | None:
         """The same value over the rows alone; None when it differs from column to column."""
         if expr.serial not in self._forms:
             try:
-                self._forms[expr.serial] = self.pool.through(expr, self._space.rows_only)
+                self._forms[expr.serial] = self.pool.through(
+                    expr, self._space.rows_only, ("rows_only", self._space)
+                )
             except NotAView:
                 self._forms[expr.serial] = None
         return self._forms[expr.serial]
 
-    def row_parts(self, root: Expr) -> list[Expr]:
+    def places(self, leaf: Load | Index | Reduction) -> tuple[View, View]:
+        """The part of a leaf's view that depends on the row (with the offset), and the part that depends on
+        the column. Raises ``NotAView``."""
+        if leaf.serial not in self._places:
+            self._places[leaf.serial] = split(leaf.view, self.rows, self.columns)
+        return self._places[leaf.serial]
+
+    def row_parts(self, root: Expr) -> tuple[Expr, ...]:
         """Values a row, more than numbers, that a full-level expression uses as they are."""
-        found: dict[int, Expr] = {}
-        for expr in (root, *(part for whole in unguarded(root) for part in self._used_by(whole))):
-            if not isinstance(expr, Const) and self.row_form(expr) is not None and any(leaves(expr)):
-                found[expr.serial] = expr
-        return [found[serial] for serial in sorted(found)]
+        if root.serial not in self._row_parts:
+            found: dict[int, Expr] = {}
+            for expr in (root, *(part for whole in unguarded(root) for part in self._used_by(whole))):
+                if not isinstance(expr, Const) and self.row_form(expr) is not None and any(leaves(expr)):
+                    found[expr.serial] = expr
+            self._row_parts[root.serial] = tuple(found[serial] for serial in sorted(found))
+        return self._row_parts[root.serial]
 
     def _used_by(self, expr: Expr) -> tuple[Expr, ...]:
         """Operands of what differs from column to column."""
         return always_below(expr) if self.row_form(expr) is None else ()
 
-    def column_loads(self, roots: list[Expr], guarded: bool = False) -> list[Load]:
+    def column_loads(self, roots: Sequence[Expr], guarded: bool = False) -> list[Load]:
         """Loads that differ from column to column, in order of appearance; ``guarded`` ones on request."""
         found = {load.serial: load for root in roots for load in self._loads_of(root, guarded)}
         return [found[serial] for serial in sorted(found)]
@@ -113,9 +129,20 @@ class RowSpace:
 
 def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
     """Passes over the columns in order; a store is made as soon as the reductions it needs are."""
-    reductions = _reductions(kernel)
-    depths = {key: _depth(reduction, {}) for key, reduction in reductions.items()}
-    used = _used_together(kernel)
+    found = _passes(Unkeyed(space), space.rows, space.columns, tuple(kernel.stores), single_pass)
+    return [Pass(list(step.accumulators), list(step.stores)) for step in found]
+
+
+@lru_cache(maxsize=2048)
+def _passes(
+    holder: Unkeyed[RowSpace], rows: Size, columns: Size, stores: tuple[Store, ...], single_pass: bool
+) -> list[Pass]:
+    """The same: a search asks again for every vector."""
+    space = holder.value
+    reductions = _reductions(stores)
+    known: dict[int, int] = {}
+    depths = {key: _depth(reduction, known) for key, reduction in reductions.items()}
+    used = _used_together(stores)
     joints = _joints(space, reductions, used) if single_pass else {}
     alone = {key: reduction for key, reduction in reductions.items() if key not in joints}
     pairs = _pairs(space, alone, used) if single_pass else {}
@@ -130,7 +157,7 @@ def passes_of(space: RowSpace, kernel: Kernel, single_pass: bool) -> list[Pass]:
             passes.append(Pass(accumulators))
     made_in = {key: number for number, step in enumerate(passes) for a in step.accumulators for key in a.keys}
     ready = len(passes)
-    for store in kernel.stores:
+    for store in stores:
         if store.level == "full":
             needs = [made_in[leaf.key] + 1 for leaf in leaves(store.value) if isinstance(leaf, Reduction)]
             number = max(needs, default=0)
@@ -151,12 +178,11 @@ def _without_twins(accumulators: list[Accumulator]) -> list[Accumulator]:
     return found
 
 
-def _reductions(kernel: Kernel) -> dict[int, Reduction]:
+def _reductions(stores: Sequence[Store]) -> dict[int, Reduction]:
     found: dict[int, Reduction] = {}
-    for store in kernel.stores:
-        for expr in walk(store.value, into_reductions=True):
-            if isinstance(expr, Reduction):
-                found.setdefault(expr.key, expr)
+    for expr in walk_all([store.value for store in stores], into_reductions=True):
+        if isinstance(expr, Reduction):
+            found.setdefault(expr.key, expr)
     return dict(sorted(found.items()))
 
 
@@ -167,9 +193,9 @@ def _depth(reduction: Reduction, known: dict[int, int]) -> int:
     return known[reduction.key]
 
 
-def _used_together(kernel: Kernel) -> list[set[int]]:
+def _used_together(stores: Sequence[Store]) -> list[set[int]]:
     """Reductions that each store depends on, directly."""
-    return [{leaf.key for leaf in leaves(s.value) if isinstance(leaf, Reduction)} for s in kernel.stores]
+    return [{leaf.key for leaf in leaves(s.value) if isinstance(leaf, Reduction)} for s in stores]
 
 
 # ------------------------------------------------------------------------------------ two at once
@@ -318,10 +344,24 @@ def waiting_loads(space: RowSpace, passes: list[Pass], together: bool = False) -
     ``together``, what later passes need of several may be one value: a sum, where it is all they ask for. Not
     where all loads of a row are asked for before its first pass.
     """
+    roots = tuple(tuple(step.roots) for step in passes)
+    return list(_waiting(Unkeyed(space), space.rows, space.columns, roots, together))
+
+
+_Roots = tuple[tuple[Expr, ...], ...]
+"""What each pass evaluates."""
+
+
+@lru_cache(maxsize=2048)
+def _waiting(
+    holder: Unkeyed[RowSpace], rows: Size, columns: Size, passes: _Roots, together: bool
+) -> tuple[Waiting, ...]:
+    """The same: a search asks again for every vector."""
+    space = holder.value
     uses: dict[int, list[int]] = {}
     loads: dict[int, Load] = {}
-    for number, step in enumerate(passes):
-        for load in space.column_loads(step.roots):
+    for number, roots in enumerate(passes):
+        for load in space.column_loads(roots):
             loads[load.serial] = load
             uses.setdefault(load.serial, []).append(number)
     several = {
@@ -329,54 +369,77 @@ def waiting_loads(space: RowSpace, passes: list[Pass], together: bool = False) -
         for serial, numbers in uses.items()
         if len(numbers) > 1 and differs_by_row(space, loads[serial])
     }
+    if not several:
+        return ()
+    ways = _Ways(passes)
     found, gone = dict[int, Waiting](), set[int]()
     for serial, numbers in several.items():
         if serial not in gone:
-            turns = tuple(_replacements(space, passes, loads[serial], numbers, together))
+            turns = tuple(_replacements(space, ways, loads[serial], numbers, together))
             others = [
                 loads[other]
                 for other, when in several.items()
-                if together and other != serial and _goes_in(passes, loads[other], when, turns)
+                if together and other != serial and _goes_in(ways, loads[other], when, turns)
             ]
             gone.update(other.serial for other in others)
             found[serial] = Waiting(loads[serial], numbers[0], numbers[-1], turns, tuple(others))
-    return [wait for serial, wait in found.items() if serial not in gone]
+    return tuple(wait for serial, wait in found.items() if serial not in gone)
 
 
-def _goes_in(passes: list[Pass], load: Load, numbers: list[int], turns: tuple[tuple[int, Expr], ...]) -> bool:
+class _Ways:
+    """Through what passes use their loads."""
+
+    def __init__(self, passes: _Roots) -> None:
+        self.passes = passes
+        self._in = [Dominators(roots) for roots in passes]
+        self._from: dict[int, list[frozenset[Expr]]] = {}
+
+    def from_on(self, number: int, load: Load) -> frozenset[Expr]:
+        """What all uses of a load go through in a pass and all that follow; nothing where none has it."""
+        if load.serial not in self._from:
+            found = frozenset[Expr]()
+            later = [found]
+            for step in reversed(self._in):
+                here = frozenset(step.of(load))
+                found = found & here if found and here else found or here
+                later.append(found)
+            self._from[load.serial] = later[::-1]
+        return self._from[load.serial][number]
+
+    def kept_after(self, number: int, load: Load) -> list[Expr]:
+        """What all uses go through in a pass, and all in the passes that follow, from below."""
+        later = self.from_on(number + 1, load)
+        return [part for part in self._in[number].of(load) if part in later]
+
+
+def _goes_in(ways: _Ways, load: Load, numbers: list[int], turns: tuple[tuple[int, Expr], ...]) -> bool:
     """True where a load's first pass makes what all later uses of it go through."""
     for turn, part in turns:
         if turn == numbers[0]:
-            later = [root for step in passes[turn:] for root in step.roots]
-            return _hides(later, part, load)
+            return part in ways.from_on(turn, load)
     return False
 
 
 def differs_by_row(space: RowSpace, load: Load) -> bool:
     """True when every row reads its own elements; one row's are its own."""
-    row_part, _ = split(load.view, space.rows, space.columns)
+    row_part, _ = space.places(load)
     return space.rows.is_one or not row_part.is_constant or bool(load.lookups)
 
 
 def _replacements(
-    space: RowSpace, passes: list[Pass], load: Load, numbers: list[int], together: bool
+    space: RowSpace, ways: _Ways, load: Load, numbers: list[int], together: bool
 ) -> Iterator[tuple[int, Expr]]:
     """What takes a load's place, pass by pass: a scaled score, and then its exponential."""
     for number in numbers[:-1]:
-        others = space.column_loads(passes[number].roots) if together else []
-        later = [root for step in passes[number + 1 :] for root in step.roots]
-        candidates = [
-            part
-            for root in passes[number].roots
-            for part in walk(root)
-            if isinstance(part, Apply)
-            and part.dtype == load.dtype == "f32"
-            and _only_from(space, part, load, others)
-        ]
-        for part in sorted(candidates, key=lambda part: -part.serial):
-            # Also in the pass that loads it: where all loads are asked for at once, what it becomes takes its
-            # place before the rest of the pass.
-            if _hides(later, part, load) and _hides(passes[number].roots, part, load):
+        others = space.column_loads(ways.passes[number]) if together else []
+        # Also in the pass that loads it: where all loads are asked for at once, what it becomes takes its
+        # place before the rest of the pass.
+        for part in reversed(ways.kept_after(number, load)):
+            if (
+                isinstance(part, Apply)
+                and part.dtype == load.dtype == "f32"
+                and _only_from(space, part, load, others)
+            ):
                 yield number, part
                 break
 
@@ -386,22 +449,3 @@ def _only_from(space: RowSpace, part: Expr, load: Load, others: Collection[Load]
     varying = [leaf for leaf in leaves(part) if space.row_form(leaf) is None]
     seen = [leaf for leaf in varying if not isinstance(leaf, Index)]
     return load in seen and all(leaf is load or leaf in others for leaf in seen)
-
-
-def _hides(roots: list[Expr], part: Expr, load: Load) -> bool:
-    """True when every use of ``load`` below ``roots`` goes through ``part``, which is used."""
-    used = False
-    for root in roots:
-        stack, seen = [root], set[int]()
-        while stack:
-            expr = stack.pop()
-            if expr.serial in seen:
-                continue
-            seen.add(expr.serial)
-            if expr is part:
-                used = True
-                continue
-            if expr is load:
-                return False
-            stack.extend(expr.operands)
-    return used

@@ -69,7 +69,7 @@ def _neighbours(space: RowSpace, passes: list[Pass]) -> bool:
 
 def _walked(space: RowSpace, load: Load) -> tuple[View, View]:
     """What a load finds from row to row and from column to column; that may be looked up."""
-    row, column = split(load.view, space.rows, space.columns)
+    row, column = space.places(load)
     for index, stride in load.lookups:
         if space.row_form(index) is None:
             column = View((Axis(space.columns, stride),))
@@ -89,7 +89,7 @@ def bundles_of(space: RowSpace, passes: list[Pass]) -> bool:
         for leaf in leaves(root):
             assert isinstance(leaf, Load | Index)
             lookups = isinstance(leaf, Load) and bool(leaf.lookups)
-            rows, _ = split(leaf.view, space.rows, space.columns)
+            rows, _ = space.places(leaf)
             if rows.is_constant and not lookups:
                 continue
             if isinstance(leaf, Index):
@@ -112,7 +112,7 @@ def _beside(space: RowSpace, passes: list[Pass]) -> tuple[Size, ...]:
     for root in (root for step in passes for root in step.roots):
         plain = {expr.serial for expr in unguarded(root)}
         for leaf in (leaf for leaf in leaves(root) if isinstance(leaf, Load)):
-            row, _ = split(leaf.view, space.rows, space.columns)
+            row, _ = space.places(leaf)
             guarded = leaf.serial not in plain
             a_row = not guarded and space.row_form(leaf) is not None
             if a_row or (row.is_constant and not leaf.lookups):

@@ -13,12 +13,13 @@ overflows, or ``a`` or ``d`` is 0, infinite or NaN, the product is right as it i
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from workbench.playbook.analysis.divisions import with_quotients, with_reciprocals
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Apply, Const, Expr, Pool, leaves
 from workbench.playbook.ir.operations import is_float
-from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.program import Kernel, Store
 
 _ROUNDED = frozenset(["round", "trunc", "nearest"])
 _BOUNDS = frozenset(["larger", "smaller"])
@@ -26,8 +27,18 @@ _BOUNDS = frozenset(["larger", "smaller"])
 
 def row_divisions(pool: Pool, kernel: Kernel, fast_math: bool) -> Kernel:
     """A kernel along rows with the divisions that its text has, whatever its techniques."""
-    kernel = with_reciprocals(pool, kernel)
-    return kernel if fast_math else with_shared_divisors(pool, with_quotients(pool, kernel))
+    values = _divided(pool, tuple(kernel.stores), fast_math)
+    stores = [replace(store, value=value) for store, value in zip(kernel.stores, values, strict=True)]
+    return replace(kernel, stores=stores)
+
+
+@lru_cache(maxsize=1024)
+def _divided(pool: Pool, stores: tuple[Store, ...], fast_math: bool) -> tuple[Expr, ...]:
+    """What is stored then: a search asks again for every vector."""
+    kernel = with_reciprocals(pool, Kernel(list(stores)))
+    if not fast_math:
+        kernel = with_shared_divisors(pool, with_quotients(pool, kernel))
+    return tuple(store.value for store in kernel.stores)
 
 
 def with_shared_divisors(pool: Pool, kernel: Kernel) -> Kernel:

@@ -28,18 +28,21 @@ def runs_of(steps: Sequence[ProgramStep]) -> list[list[Sharing]]:
 def stages_of(kernels: Sequence[Sharing]) -> list[list[int]]:
     """Places of kernels by stage: those of one stage do not need one another, in any order."""
     stages: list[list[int]] = []
-    stage_of: list[int] = []
+    last_written: dict[str, int] = {}
+    last_read: dict[str, int] = {}
+    """By buffer the last stage that does so."""
     for place, kernel in enumerate(kernels):
-        before = [stage_of[other] for other in range(place) if _in_order(kernels[other], kernel)]
-        stage_of.append(max(before, default=-1) + 1)
-        stages += [[]] if stage_of[-1] == len(stages) else []
-        stages[stage_of[-1]].append(place)
+        # What is read waits for who has written it, and the other way round. Pieces of one buffer have places
+        # of their own.
+        read, written = _read(kernel), _written(kernel)
+        before = [last_written[name] for name in read if name in last_written]
+        before += [last_read[name] for name in written if name in last_read]
+        stage = max(before, default=-1) + 1
+        for names, last in ((read, last_read), (written, last_written)):
+            last.update((name, max(stage, last.get(name, stage))) for name in names)
+        stages += [[]] if stage == len(stages) else []
+        stages[stage].append(place)
     return stages
-
-
-def _in_order(first: Sharing, second: Sharing) -> bool:
-    """True where the second must wait for the first. Pieces of one buffer have places of their own."""
-    return bool(_written(first) & _read(second) or _read(first) & _written(second))
 
 
 def _written(kernel: Sharing) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import (
@@ -20,8 +21,10 @@ from workbench.playbook.analysis.arithmetic import (
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.lifetime import Walk
 from workbench.playbook.analysis.row_passes import Pass, RowSpace
-from workbench.playbook.ir.expr import Expr, walk
-from workbench.playbook.ir.views import split
+from workbench.playbook.ir.expr import Expr, Load, walk_all
+from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.unkeyed import Unkeyed
+from workbench.playbook.ir.views import Axis
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -72,6 +75,38 @@ class Crew:
         """Of a team, the idle ones of a warp among them."""
         return max(self.lanes, LANES)
 
+    @cached_property
+    def roots(self) -> tuple[tuple[Expr, ...], ...]:
+        """What each pass evaluates."""
+        return tuple(tuple(step.roots) for step in self.passes)
+
+    @cached_property
+    def instructions(self) -> tuple[float, ...]:
+        """For each column, pass by pass."""
+        space = self.space
+        return _of_columns(
+            Unkeyed(space), (space.rows, space.columns), self.roots, self.keeps, self.schedule.fast_math
+        )
+
+    @cached_property
+    def loads(self) -> tuple[_Loads, ...]:
+        """Of each pass, with what those before it have read."""
+        return _loads(Unkeyed(self.space), (self.space.rows, self.space.columns), self.roots)
+
+
+@dataclass(frozen=True)
+class _Loads:
+    """What differs from column to column in a pass."""
+
+    all: tuple[Load, ...]
+    """Those in branches of a choice, too."""
+    before: frozenset[int]
+    """Serials of what passes before it have read."""
+    always: frozenset[Load]
+    """What it and those before it read whichever way conditions go."""
+    alike: Counter[tuple[str, tuple[Axis, ...]]]
+    """How many of those find elements of one buffer along the same axes."""
+
 
 @dataclass(frozen=True)
 class _Reads:
@@ -104,12 +139,12 @@ class _Steps:
 def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
     """Pass ``number`` of one team, after those before it."""
     schedule, space, step = crew.schedule, crew.space, crew.passes[number]
-    reads = _reads(asked, crew, crew.passes[: number + 1])
+    reads = _reads(asked, crew, crew.loads[number])
     way = _steps(asked, crew, step)
     entered = 0 if asked.as_written else 1 if schedule.chains else way.width
     at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
     costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
-    cost = instructions_of(step.roots, schedule.fast_math, _known(crew, number))
+    cost = crew.instructions[number]
     cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
     cost += sum(issued for issued, _ in costs)
     mine = way.columns / way.lanes
@@ -138,34 +173,79 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
 
 def row_instructions(asked: Asked, crew: Crew, stored: Sequence[Expr]) -> list[float]:
     """Of a thread in each pass, however few columns it has: joins, values of the row, where the row is."""
-    schedule = crew.schedule
-    found, seen = list[float](), set[int]()
-    for step in crew.passes:
-        parts = [part for root in step.roots for part in crew.space.row_parts(root)]
-        cost = instructions_of(parts, schedule.fast_math, seen)
-        seen |= {below.serial for part in parts for below in walk(part)}
+    found, space = list[float](), crew.space
+    *of_rows, of_stored = _of_rows(
+        Unkeyed(space), (space.rows, space.columns), crew.roots, tuple(stored), crew.schedule.fast_math
+    )
+    for step, cost in zip(crew.passes, of_rows, strict=True):
         lanes = _steps(asked, crew, step).joined
         found.append(cost + sum(join_instructions(one.kind, lanes) for one in step.accumulators))
     found[0] += _BEGUN
-    found[-1] += instructions_of(stored, schedule.fast_math, seen) + _STORED * len(stored)
+    found[-1] += of_stored + _STORED * len(stored)
     return found
 
 
-def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
-    """Of the last of the passes, which knows what those before it have read."""
+# What a pass computes and reads depends on the kernel alone: a search asks again for every vector.
+
+_Roots = tuple[tuple[Expr, ...], ...]
+
+
+@lru_cache(maxsize=1024)
+def _of_rows(
+    holder: Unkeyed[RowSpace],
+    space: tuple[Size, Size],
+    passes: _Roots,
+    stored: tuple[Expr, ...],
+    fast_math: bool,
+) -> tuple[float, ...]:
+    """Instructions for values of the row, pass by pass, and at last for what is stored a row."""
+    found, seen = list[float](), set[int]()
+    for roots in passes:
+        parts = [part for root in roots for part in holder.value.row_parts(root)]
+        found.append(instructions_of(parts, fast_math, seen))
+        seen |= {below.serial for below in walk_all(parts)}
+    return *found, instructions_of(stored, fast_math, seen)
+
+
+@lru_cache(maxsize=1024)
+def _of_columns(
+    holder: Unkeyed[RowSpace], space: tuple[Size, Size], passes: _Roots, keeps: bool, fast_math: bool
+) -> tuple[float, ...]:
+    """Instructions for each column, pass by pass, without what is a value of the row or was kept."""
+    found = []
+    for number, roots in enumerate(passes):
+        before = [root for step in passes[:number] for root in step] if keeps else []
+        of_row = [part for root in (*before, *roots) for part in holder.value.row_parts(root)]
+        known = {expr.serial for expr in walk_all([*of_row, *before])}
+        found.append(instructions_of(roots, fast_math, known))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def _loads(holder: Unkeyed[RowSpace], space: tuple[Size, Size], passes: _Roots) -> tuple[_Loads, ...]:
+    found, before, always = list[_Loads](), frozenset[int](), list[Load]()
+    for roots in passes:
+        every = tuple(holder.value.column_loads(roots, guarded=True))
+        always += holder.value.column_loads(roots)
+        alike = Counter((load.buffer, load.view.axes) for load in always)
+        found.append(_Loads(every, before, frozenset(always), alike))
+        before |= {load.serial for load in every}
+    return tuple(found)
+
+
+def _reads(asked: Asked, crew: Crew, loads: _Loads) -> _Reads:
+    """Of a pass, which knows what those before it have read."""
     space, kept_at = crew.space, crew.schedule.cache
-    seen = {load.serial for step in passes[:-1] for load in space.column_loads(step.roots, guarded=True)}
     fresh = near = again = behind = requests = 0.0
     streams = 0
-    always = [load for step in passes for load in space.column_loads(step.roots)]
-    whole = Counter((load.buffer, load.view.axes) for load in always)
-    for load in space.column_loads(passes[-1].roots, guarded=True):
+    whole = loads.alike
+    for load in loads.all:
         apart = reach.read_apart(space, load, crew.schedule, asked.sizes, asked.element(load))
         if 1 < reach.sectors_over_least(load.view, asked.sizes) <= whole[load.buffer, load.view.axes]:
             apart = 1.0  # others read what lies between, as those of a window do
         size = asked.read(load) * apart
-        if load.serial not in seen:
-            moved = load not in always and (load.buffer, load.view.axes) in whole
+        if load.serial not in loads.before:
+            moved = load not in loads.always and (load.buffer, load.view.axes) in whole
             recent = moved or asked.is_recent(load)  # other places of a row that is read anyway
             fresh, near = fresh + size * (not recent), near + size * recent
             streams += 1
@@ -176,7 +256,6 @@ def _reads(asked: Asked, crew: Crew, passes: Sequence[Pass]) -> _Reads:
         else:
             behind += size * (1.0 - crew.held)
             requests += 1 if kept_at == "shared" else 1.0 - crew.held
-        seen.add(load.serial)
     return _Reads(fresh, near + behind, again, requests, streams)
 
 
@@ -208,7 +287,7 @@ def _steps(asked: Asked, crew: Crew, step: Pass) -> _Steps:
 def _any_neighbours(crew: Crew) -> bool:
     """True where elements of some load follow one another along a row: else no kernel has vectors."""
     loads = (load for step in crew.passes for load in crew.space.column_loads(step.roots) if not load.lookups)
-    columns = (split(load.view, crew.space.rows, crew.space.columns)[1] for load in loads)
+    columns = (crew.space.places(load)[1] for load in loads)
     return any(column.axes and column.axes[-1].stride.is_one for column in columns)
 
 
@@ -224,11 +303,3 @@ def _deep(asked: Asked, crew: Crew, step: Pass, way: _Steps, entered: int) -> in
     if schedule.team != "bundle":
         return deep
     return min(deep, max(1, _ABREAST // way.width if crew.apart else _ABREAST) * schedule.items)
-
-
-def _known(crew: Crew, number: int) -> set[int]:
-    """Serials of what a pass need not compute for each column: values of the row, and what a team kept."""
-    passes = crew.passes[: number + 1] if crew.keeps else crew.passes[number : number + 1]
-    roots = [root for step in passes for root in step.roots]
-    of_row = {e.serial for root in roots for part in crew.space.row_parts(root) for e in walk(part)}
-    return of_row | {e.serial for step in passes[:-1] for root in step.roots for e in walk(root)}

@@ -7,7 +7,10 @@ any axis, in vectors, and what is computed of each element needs no loop.
 
 from __future__ import annotations
 
-from workbench.model import Arg, DType, OpNode, OutputSpec, Ref
+from collections.abc import Mapping
+from functools import lru_cache
+
+from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.few_products import few_products
 from workbench.playbook.graph.few_totals import few_totals
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
@@ -15,6 +18,8 @@ from workbench.playbook.graph.short_axes import axis_of_few
 from workbench.problem.components import MOST
 from workbench.problem.few_axes import few_among, few_before_rows, reduced_few
 
+_Found = Mapping[str, tuple[tuple[Dim, ...], int]]
+"""What is reduced, and along which axis, by node."""
 _JOINS = {
     "sum": "aten.add.Tensor",
     "prod": "aten.mul.Tensor",
@@ -33,10 +38,10 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
     operand = node.args[0] if node.args else None
     if node.base_name not in _JOINS or not isinstance(operand, Ref):
         return None
-    given = edit.graph, edit.given, edit.cases
-    found = reduced_few(*given).get(node.name)
+    alone, among = _few(edit)
+    found = alone.get(node.name)
     if found is None and axis_of_few(edit, node) is None:  # those are another rule's
-        found = few_among(*given, MOST).get(node.name) or few_before_rows(*given).get(node.name)
+        found = among.get(node.name)
     if found is None or not isinstance(found[0][found[1]], int):
         return None
     shape, axis = found
@@ -54,3 +59,11 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
         total = edit.add(_JOINS[node.base_name], (total, part), OutputSpec(dtype=computed, dims=dims))
     shaped: tuple[Arg, ...] = (edit.converted(total, out.dtype), shape_of(out.dims))
     return node.model_copy(update={"op": "aten.view.default", "args": shaped, "kwargs": ()})
+
+
+@lru_cache(maxsize=1)
+def _few(edit: GraphEdit) -> tuple[_Found, _Found]:
+    """Reductions of few elements where all of a graph are so, and where others are not: found once for all
+    nodes."""
+    given = edit.graph, edit.given, edit.cases
+    return reduced_few(*given), {**few_before_rows(*given), **few_among(*given, MOST)}

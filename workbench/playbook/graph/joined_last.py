@@ -11,6 +11,7 @@ the rule's name.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import WRITTEN, GraphEdit, argument, shape_of
@@ -50,7 +51,8 @@ def _cuts(edit: GraphEdit, node: OpNode) -> Iterator[tuple[int, tuple[Dim, ...]]
     for at, dim in enumerate(dims):
         if isinstance(dim, int) and 1 < dim <= MOST_PIECES:
             yield at - len(dims), (1,) * dim
-    pending, seen = [node] if is_pointwise(node) else [], {node.name}
+    above = _above_joined(edit)
+    pending, seen = [node] if node.name in above else [], {node.name}
     while pending:
         current = pending.pop()
         if current.op == _CAT and isinstance(current.args[0], tuple):
@@ -58,10 +60,22 @@ def _cuts(edit: GraphEdit, node: OpNode) -> Iterator[tuple[int, tuple[Dim, ...]]
             sizes = tuple(edit.spec(ref).dims[axis] for ref in current.args[0] if isinstance(ref, Ref))
             if 1 < len(sizes) <= MOST_INLINE and set(sizes) != {1}:
                 yield axis, sizes
-        elif is_pointwise(current):
+        elif current.name in above:
             made = [one for one in map(edit.made, current.refs) if one is not None and one.name not in seen]
             seen.update(one.name for one in made)
             pending += made
+
+
+@lru_cache(maxsize=1)
+def _above_joined(edit: GraphEdit) -> frozenset[str]:
+    """What is computed, element by element alone, of something joined: nowhere else is one looked for below,
+    or each step of a loop would look through all steps before it."""
+    above = set[str]()
+    for node in edit.graph.nodes:
+        made = [one for one in map(edit.made, node.refs) if one is not None]
+        if is_pointwise(node) and any(one.op == _CAT or one.name in above for one in made):
+            above.add(node.name)
+    return frozenset(above)
 
 
 def _goes_on(edit: GraphEdit, node: OpNode, axis: int) -> bool:

@@ -5,7 +5,8 @@ Owns the nodes and their sharing; equal expressions are the same object. Never p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -98,6 +99,10 @@ class Over:
     """The same value over the rows alone; None when it differs from column to column."""
     column_loads: dict[tuple[int, bool], tuple[Load, ...]] = field(default_factory=dict)
     """Loads below a root that differ from column to column, with those in branches of a choice or without."""
+    row_parts: dict[int, tuple[Expr, ...]] = field(default_factory=dict)
+    """Values a row that a root uses as they are."""
+    places: dict[int, tuple[View, View]] = field(default_factory=dict)
+    """Of a leaf's view what depends on the row, and what on the column."""
 
 
 class Pool:
@@ -107,6 +112,8 @@ class Pool:
         self.sizes = sizes
         self._made: dict[tuple[object, ...], Expr] = {}
         self._over: dict[tuple[Size, Size], Over] = {}
+        self._seen: dict[Hashable, dict[int, Expr]] = {}
+        """By the kind of a change of views, and by serial, what expressions become."""
 
     def _keep(self, key: tuple[object, ...], make: Callable[[int], Expr]) -> Expr:
         if key not in self._made:
@@ -191,26 +198,47 @@ class Pool:
             done[expr.serial] = new
         return done[root.serial]
 
-    def through(self, root: Expr, change: Callable[[View], View]) -> Expr:
-        """``root`` over another space: every leaf's view changed."""
-        return self.all_through((root,), change)[0]
+    def through(self, root: Expr, change: Callable[[View], View], kind: Hashable = None) -> Expr:
+        """``root`` over another space: every leaf's view changed.
 
-    def all_through(self, roots: Sequence[Expr], change: Callable[[View], View]) -> list[Expr]:
+        With a ``kind``, which is equal for equal changes alone, what was changed before is not gone through
+        again: each step of a loop has all steps before it below it.
+        """
+        return self.all_through((root,), change, kind)[0]
+
+    def all_through(
+        self, roots: Sequence[Expr], change: Callable[[View], View], kind: Hashable = None
+    ) -> list[Expr]:
         """The same of several roots: what they share is gone through once."""
-        done: dict[int, Expr] = {}
-        for expr in walk_all(roots):
-            match expr:
-                case Load(buffer=buffer, view=view, lookups=lookups):
-                    moved = tuple((done[index.serial], stride) for index, stride in lookups)
-                    new = self.load(buffer, expr.dtype, change(view), moved)
-                case Index(view=view):
-                    new = self.index(change(view), expr.dtype)
-                case Reduction(view=view):
-                    new = self.seen(expr, change(view))
-                case _:
-                    new = self._rebuilt(expr, done)
-            done[expr.serial] = new
+        done = {} if kind is None else self._seen.setdefault(kind, {})
+        for expr in walk_all(roots, known=done):
+            done[expr.serial] = self._moved(expr, done, change)
         return [done[root.serial] for root in roots]
+
+    def parts_through(
+        self, root: Expr, change: Callable[[View], View], kind: Hashable = None
+    ) -> dict[int, Expr]:
+        """The same of everything below and including ``root``, by serial, but for what has no view there."""
+        done = {} if kind is None else self._seen.setdefault(kind, {})
+        found: dict[int, Expr] = {}
+        for expr in walk(root):
+            if expr.serial not in done and all(operand.serial in found for operand in expr.operands):
+                with suppress(NotAView):
+                    done[expr.serial] = self._moved(expr, done, change)
+            if expr.serial in done:
+                found[expr.serial] = done[expr.serial]
+        return found
+
+    def _moved(self, expr: Expr, done: dict[int, Expr], change: Callable[[View], View]) -> Expr:
+        match expr:
+            case Load(buffer=buffer, view=view, lookups=lookups):
+                moved = tuple((done[index.serial], stride) for index, stride in lookups)
+                return self.load(buffer, expr.dtype, change(view), moved)
+            case Index(view=view):
+                return self.index(change(view), expr.dtype)
+            case Reduction(view=view):
+                return self.seen(expr, change(view))
+        return self._rebuilt(expr, done)
 
     def looked_up(
         self, root: Expr, index: Expr, stride: Callable[[View], Size], change: Callable[[View], View]
@@ -343,15 +371,20 @@ def walk(root: Expr, into_reductions: bool = False) -> Iterator[Expr]:
     return walk_all((root,), into_reductions)
 
 
-def walk_all(roots: Sequence[Expr], into_reductions: bool = False) -> Iterator[Expr]:
-    """The same of several roots: steps of a recurrence have all steps before below them."""
+def walk_all(
+    roots: Sequence[Expr], into_reductions: bool = False, known: Container[int] = ()
+) -> Iterator[Expr]:
+    """The same of several roots: steps of a recurrence have all steps before below them.
+
+    What is ``known``, by its serial, is left out, with what is below it alone.
+    """
     seen: set[int] = set()
     stack: list[tuple[Expr, bool]] = [(root, False) for root in reversed(roots)]
     while stack:
         expr, ready = stack.pop()
         if ready:
             yield expr
-        elif expr.serial not in seen:
+        elif expr.serial not in seen and expr.serial not in known:
             seen.add(expr.serial)
             below = expr.operands
             if into_reductions and isinstance(expr, Reduction):

@@ -5,6 +5,7 @@ Owns the values between lowering and emission; computes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -374,16 +375,45 @@ class Program:
     stencils: tuple[Stencil, ...] = ()
     """Windows that slide over tensors."""
 
-    def read_until(self, number: int) -> frozenset[str]:
-        """Buffers that kernels before a step read."""
-        return frozenset().union(*(names for names in self._read_by_step[:number]))
+    def read_before(self, step: int, names: Iterable[str]) -> frozenset[str]:
+        """Those of some buffers that kernels before a step, given by its number, read."""
+        return frozenset(name for name in names if self._first_read.get(name, step) < step)
+
+    def readers(self, names: Iterable[str]) -> list[int]:
+        """Kernels, by their number, that read any of some buffers themselves."""
+        return sorted({at for name in names for at in self._readers.get(name, ())})
+
+    def maker(self, names: Iterable[str]) -> int | None:
+        """The first kernel that makes all of some buffers; None where none does."""
+        made = [self._makers.get(name, ()) for name in names]
+        return min(set(made[0]).intersection(*made[1:]), default=None)
+
+    # All of these are asked once a program: where steps are a loop's written out, each kernel asks.
 
     @cached_property
-    def _read_by_step(self) -> tuple[frozenset[str], ...]:
-        """Buffers that each kernel reads: asked once, where steps are a loop's written out."""
-        return tuple(
-            frozenset(load.buffer for load in loads_below([store.value for store in step.all_stores]))
-            if isinstance(step, Kernel)
-            else frozenset()
-            for step in self.steps
-        )
+    def _first_read(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for at, kernel in self._kernels:
+            for load in loads_below([store.value for store in kernel.all_stores]):
+                found.setdefault(load.buffer, at)
+        return found
+
+    @cached_property
+    def _readers(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for at, kernel in self._kernels:
+            for name in {load.buffer for load in loads_below([store.value for store in kernel.stores])}:
+                found.setdefault(name, []).append(at)
+        return found
+
+    @cached_property
+    def _makers(self) -> dict[str, list[int]]:
+        found: dict[str, list[int]] = {}
+        for at, kernel in self._kernels:
+            for store in kernel.stores:
+                found.setdefault(store.buffer, []).append(at)
+        return found
+
+    @property
+    def _kernels(self) -> list[tuple[int, Kernel]]:
+        return [(at, step) for at, step in enumerate(self.steps) if isinstance(step, Kernel)]

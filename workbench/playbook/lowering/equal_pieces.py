@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.playbook.ir.expr import Apply, Const, Expr, Index, Pool, walk
 from workbench.playbook.ir.sizes import ZERO, Size, number
@@ -30,11 +31,10 @@ class _Cut:
 
 def with_equal_pieces(pool: Pool, expr: Expr) -> Expr:
     """The same values, where pieces of a concatenation that are all equal are one that repeats."""
-    while any(_is_choice(part) for part in walk(expr, into_reductions=True)):
-        found = pool.mapped(expr, lambda part: _repeating(pool, part), bodies=True)
-        if found is expr:
-            return expr
-        expr = found
+    while any(_repeating(pool, part) is not None for part in walk(expr, True) if _is_choice(part)):
+        expr = pool.mapped(
+            expr, lambda part: _repeating(pool, part) if _is_choice(part) else None, bodies=True
+        )
     return expr
 
 
@@ -42,9 +42,11 @@ def _is_choice(expr: Expr) -> bool:
     return isinstance(expr, Apply) and expr.op == "select"
 
 
-def _repeating(pool: Pool, expr: Expr) -> Expr | None:
-    """A choice among equal pieces as the first of them, over and over; None for any other expression."""
-    cut = _cut(pool, expr) if _is_choice(expr) else None
+@lru_cache(maxsize=4096)
+def _repeating(pool: Pool, choice: Expr) -> Expr | None:
+    """A choice among equal pieces as the first of them, over and over; None for any other. A loop's step is
+    asked about again for each step behind it."""
+    cut = _cut(pool, choice)
     if cut is None:
         return None
     first, *others = cut.pieces

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from workbench.playbook.analysis.placement import Placement, matrix
-from workbench.playbook.ir.expr import Expr, Load, Pool, unguarded, walk
+from workbench.playbook.ir.expr import Expr, Load, Pool, loads_below, unguarded
 from workbench.playbook.ir.program import (
     Kernel,
     LibraryCall,
@@ -201,5 +202,7 @@ def _completes(step: Kernel, store: Store) -> bool:
     return store.buffer in {other.buffer for other in step.stores} and not (reads and _loads(store.value))
 
 
-def _loads(value: Expr) -> set[Load]:
-    return {e for e in walk(value, into_reductions=True) if isinstance(e, Load)}
+@lru_cache(maxsize=4096)
+def _loads(value: Expr) -> frozenset[Load]:
+    """What a value needs: asked again of every store for each one that looks for a kernel."""
+    return frozenset(loads_below([value]))

@@ -8,7 +8,7 @@ which is the naive kernel chain that the first branch shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -179,20 +179,28 @@ class Lowering:
         """The same elements in another shape and type."""
         return Value(shape, dtype, self.cast(value.expr, compute_type(dtype)))
 
-    def through(self, value: Value, change: Callable[[View], View], shape: tuple[Size, ...]) -> Value:
-        """The tensor seen through a change of views, written out first where that is impossible."""
+    def through(
+        self,
+        value: Value,
+        change: Callable[[View], View],
+        shape: tuple[Size, ...],
+        kind: Hashable = None,
+    ) -> Value:
+        """The tensor seen through a change of views, written out first where that is impossible; ``kind`` is
+        ``Pool.through``'s."""
         try:
-            return Value(shape, value.dtype, self.pool.through(value.expr, change))
+            return Value(shape, value.dtype, self.pool.through(value.expr, change, kind))
         except NotAView:
             name = self.write(value, "packed")
             plain = self.loaded(name)
-            return Value(shape, value.dtype, self.pool.through(plain.expr, change))
+            return Value(shape, value.dtype, self.pool.through(plain.expr, change, kind))
 
     def broadcast(self, value: Value, shape: tuple[Size, ...]) -> Value:
         """The tensor repeated to a wider shape."""
         if value.shape == shape:
             return value
-        return self.through(value, lambda view: expanded(view, value.shape, shape), shape)
+        kind = ("expanded", value.shape, shape)
+        return self.through(value, lambda view: expanded(view, value.shape, shape), shape, kind)
 
     # -------------------------------------------------------------------------------- writing
 
@@ -259,7 +267,7 @@ class Lowering:
                 expr = self.lifted(expr, stuck)
                 continue
             space, columns = best
-            placed = self.pool.through(expr, space.place)
+            placed = self.pool.through(expr, space.place, ("place", space))
             abreast = not all(space.is_row) and long_abreast(self, placed, space.rows, columns)
             unwanted = partial(_any if abreast else _misfit, space, columns)
             stuck = self._first_reduction(placed, unwanted)
@@ -338,14 +346,15 @@ class Lowering:
         """Parts of ``expr`` that one kernel could store as a value for each of the reduction's rows."""
         rows = Placement((stuck.rows.size,), (True,))
         found: dict[int, Expr] = {}
-        for part in walk(expr):
-            try:
-                form = self.pool.through(part, placement.rows_only)
-            except NotAView:
-                continue
-            misfit = partial(_misfit, rows, stuck.columns.size)
-            if self._first_reduction(form, misfit) is None:
-                found[part.serial] = form
+        misfits: set[int] = set()
+        for serial, form in self.pool.parts_through(
+            expr, placement.rows_only, ("rows_only", placement)
+        ).items():
+            below = any(operand.serial in misfits for operand in form.operands)
+            if below or (isinstance(form, Reduction) and _misfit(rows, stuck.columns.size, form)):
+                misfits.add(form.serial)
+            else:
+                found[serial] = form
         return found
 
     def read_by_row(self, expr: Expr, stuck: Reduction, by_row: dict[int, Expr]) -> Expr:
@@ -358,20 +367,15 @@ class Lowering:
         for part in walk(expr):
             if part.serial in contains and part.serial in by_row:
                 inner.update(operand.serial for operand in part.operands)
+        outside = {one.serial for part in walk(expr) if part.serial not in by_row for one in part.operands}
         rows = stuck.rows.size
         swaps: dict[int, Expr] = {}
         for part in walk(expr):
-            outermost = part.serial not in inner or self._used_outside(expr, part, by_row)
+            outermost = part.serial not in inner or part.serial in outside
             if part.serial in contains and part.serial in by_row and outermost:
                 name = self.write(Value((rows,), part.dtype, by_row[part.serial]), f"row_{_label(part)}")
                 swaps[part.serial] = self.pool.load(name, part.dtype, stuck.view)
         return self.pool.mapped(expr, lambda e: swaps.get(e.serial))
-
-    def _used_outside(self, expr: Expr, part: Expr, by_row: dict[int, Expr]) -> bool:
-        return any(
-            user.serial not in by_row and any(operand is part for operand in user.operands)
-            for user in walk(expr)
-        )
 
     # -------------------------------------------------------------------------------- nodes
 
@@ -430,6 +434,8 @@ class Lowering:
 
     def _store_long_sums(self, node: OpNode) -> None:
         """Write a sum of many tensors that is read once more behind a call that was made of it."""
+        if not self._calls:
+            return
         refs = tuple(dict.fromkeys(node.refs)) if self.fuse and is_pointwise(node) else ()
         for ref in refs if len(refs) > 1 else ():
             value = self.value(ref)

@@ -55,13 +55,14 @@ def is_worth_a_table(
     One that is made of a row's statistic stays with its row, and one that all neighbours share, as the pixels
     of a channel do, is made once for a vector of them.
     """
-    if isinstance(expr, Load) or any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
+    # What the graph tells comes first: each step of a loop has all steps before it in its expression.
+    most = max((count(user) for user in _computed_with(node, users)), default=0)
+    if isinstance(expr, Load) or most < _LEAST_SHARING * count(node):
+        return False
+    if any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
         return False
     slow = slow_instructions(expr)
-    if slow < _LEAST_SLOW:
-        return False
-    most = max((count(user) for user in _computed_with(node, users)), default=0)
-    return most >= _LEAST_SHARING * count(node) and slow * most >= _LEAST_WORK
+    return slow >= _LEAST_SLOW and slow * most >= _LEAST_WORK
 
 
 def _computed_with(node: OpNode, users: Callable[[str], Sequence[OpNode]]) -> list[OpNode]:

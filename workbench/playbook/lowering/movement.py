@@ -5,7 +5,8 @@ Owns how each becomes a change of views or a computed index. Returns False for w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from workbench.model import Arg, OpNode, Sym, refs_in
@@ -42,7 +43,7 @@ def _shape(lowering: Lowering, node: OpNode, item: int = 0) -> tuple[Size, ...]:
 
 def _view(lowering: Lowering, node: OpNode) -> bool:
     value = lowering.value(node.args[0])
-    lowering.keep_view(node, lowering.through(value, lambda view: view, _shape(lowering, node)))
+    lowering.keep_view(node, replace(value, shape=_shape(lowering, node)))
     return True
 
 
@@ -54,8 +55,11 @@ def _expand(lowering: Lowering, node: OpNode) -> bool:
 
 def _permute(lowering: Lowering, node: OpNode) -> bool:
     value = lowering.value(node.args[0])
-    order = [axis % len(value.shape) for axis in _ints(node.args[1])]
-    moved = lowering.through(value, lambda view: permuted(view, value.shape, order), _shape(lowering, node))
+    order = tuple(axis % len(value.shape) for axis in _ints(node.args[1]))
+    kind = ("permuted", value.shape, order)
+    moved = lowering.through(
+        value, lambda view: permuted(view, value.shape, order), _shape(lowering, node), kind
+    )
     lowering.keep_view(node, moved)
     return True
 
@@ -65,12 +69,18 @@ def _slice(lowering: Lowering, node: OpNode) -> bool:
     axis = _int(node.args[1] if len(node.args) > 1 else 0) % len(value.shape)
     start = _bound(lowering, node.args[2] if len(node.args) > 2 else None, value.shape[axis])
     step = _int(node.args[4]) if len(node.args) > 4 else 1
-    size = _shape(lowering, node)[axis]
-    moved = lowering.through(
-        value, lambda view: sliced(view, value.shape, axis, start, number(step), size), _shape(lowering, node)
-    )
-    lowering.keep_view(node, moved)
+    shape = _shape(lowering, node)
+    change, kind = _cut(value.shape, axis, start, number(step), shape[axis])
+    lowering.keep_view(node, lowering.through(value, change, shape, kind))
     return True
+
+
+def _cut(
+    shape: tuple[Size, ...], axis: int, start: Size, step: Size, size: Size
+) -> tuple[Callable[[View], View], Hashable]:
+    """The change of views that leaves ``size`` indices of an axis, and its kind."""
+    kind = ("sliced", shape, axis, start, step, size)
+    return lambda view: sliced(view, shape, axis, start, step, size), kind
 
 
 def _bound(lowering: Lowering, start: Arg, size: Size) -> Size:
@@ -86,10 +96,8 @@ def _select(lowering: Lowering, node: OpNode) -> bool:
     value = lowering.value(node.args[0])
     axis = _int(node.args[1]) % len(value.shape)
     start = _bound(lowering, node.args[2], value.shape[axis])
-    moved = lowering.through(
-        value, lambda view: sliced(view, value.shape, axis, start, ONE, ONE), _shape(lowering, node)
-    )
-    lowering.keep_view(node, moved)
+    change, kind = _cut(value.shape, axis, start, ONE, ONE)
+    lowering.keep_view(node, lowering.through(value, change, _shape(lowering, node), kind))
     return True
 
 

@@ -31,16 +31,17 @@ def is_read_around(
 ) -> bool:
     """True for a value that costs less to read around each place than to make there; ``count`` has elements
     of a result."""
-    read = len(loads_below([expr]))
-    if read < _LEAST_READ:
+    # What the graph tells comes first: each step of a loop has all steps before it in its expression.
+    peaks, ways = _is_measured_by_itself(name, users), len(_ways(name, users, count))
+    if not peaks and ways < _LEAST_WAYS:
         return False
-    if _is_measured_by_itself(name, users):
-        return True
+    read = len(loads_below([expr]))
+    if peaks or read < _LEAST_READ:
+        return read >= _LEAST_READ
     if any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
         return False
-    ways = len(_ways(name, users, count))
     written = min(DTYPE_BYTES[expr.dtype], _BYTES) / _BYTES
-    return ways >= _LEAST_WAYS and read * ways >= _MOST_READ * written
+    return read * ways >= _MOST_READ * written
 
 
 def _is_measured_by_itself(name: str, users: Callable[[str], Sequence[OpNode]]) -> bool:

@@ -71,7 +71,12 @@ def _reduced(lowering: Lowering, node: OpNode, op: str, axes: tuple[int, ...], i
     if columns.is_one:
         return _of_one(lowering, value.expr, op, dtype)
     order = (*kept, *axes)
-    moved = lowering.through(value, lambda view: permuted(view, shape, order), tuple(shape[i] for i in order))
+    moved = lowering.through(
+        value,
+        lambda view: permuted(view, shape, order),
+        tuple(shape[i] for i in order),
+        ("permuted", shape, order),
+    )
     body = moved.expr
     if op in ("sum", "prod"):
         body = lowering.cast(body, dtype)
@@ -120,7 +125,7 @@ def _row_by_row(
     place, shorter = best
     if shorter != place.columns or place.rows.is_one or place.columns == columns or not _leads(place, rows):
         return body, rows, columns
-    placed = lowering.body(lowering.pool.through(body, place.place), place.rows, shorter)
+    placed = lowering.body(lowering.pool.through(body, place.place, ("place", place)), place.rows, shorter)
     placed = body_with_reciprocals(lowering.pool, placed, place.rows, shorter)
     inner = _reduction(lowering, placed, op, dtype, (place.rows, shorter))
     return inner, rows, place.rows // rows

@@ -16,7 +16,11 @@ from workbench.playbook.techniques.traits import Traits
 
 def _chains(traits: Traits, settings: Settings) -> tuple[str, ...]:
     vectors = settings.get("vector_width", "1") != "1"
-    return ("one", "many") if vectors and any(r.shape.neighbours or r.bundles for r in traits.rows) else ()
+    return (
+        ("one", "many")
+        if vectors and any(r.shape.neighbours or r.bundles for r in traits.kinds_of_rows)
+        else ()
+    )
 
 
 def _reciprocals(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -24,7 +28,7 @@ def _reciprocals(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def _occupancy(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if not traits.rows or settings.get("row_cache") != "registers":
+    if not traits.kinds_of_rows or settings.get("row_cache") != "registers":
         return ()
     small = settings.get("block_size") not in ("1024", "fit")
     return ("free", "half", "full") if small else ("free", "full")
@@ -36,7 +40,7 @@ def _early(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     if schedule.stream or schedule.prefetch:
         return ()
-    for row in traits.rows:
+    for row in traits.kinds_of_rows:
         own = schedule.but(team=team_for(schedule, row.shape))
         if row.late and short_enough(row.shape, own, traits.declared_cases):
             return ("off", "on")

@@ -109,9 +109,9 @@ def scan_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
 def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     stacked = settings.get("scan_by", "thread") != "thread"
     scans = any(stacked or in_rows(scan) for scan in traits.scans)
-    along = any(row.shape.neighbours for row in traits.rows) or scans
+    along = any(row.shape.neighbours for row in traits.kinds_of_rows) or scans
     abreast = settings.get("threads_per_row") == "bundle" and settings["fusion"] == "all"
-    beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.rows)
+    beside = any(row.bundles or (abreast and row.shape.beside) for row in traits.kinds_of_rows)
     lines = _lines(traits, settings) or _here(traits, settings) or _beside(traits, settings) or traits.stepped
     lines = lines or (traits.loops_in_vectors and settings.get("rolled_steps", "off") != "off")
     wide = schedule_of(tuple(settings.items())).pair_tile and any(
@@ -127,8 +127,8 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 
 def teams(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
-    beside = settings.get("fusion") != "none" and any(lie_abreast(row.shape) for row in traits.rows)
+    rows = [row.shape for row in traits.kinds_of_rows if row.shape.neighbours and not row.shape.rows.is_one]
+    beside = settings.get("fusion") != "none" and any(lie_abreast(row.shape) for row in traits.kinds_of_rows)
     if not rows:
         return ("thread", "bundle") if beside else ()
     lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
@@ -150,13 +150,13 @@ def rows_a_warp(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where warps compute short rows, beside longer ones too."""
     if settings.get("threads_per_row") not in ("warp", "fit") or settings["fusion"] == "none":
         return ()
-    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    rows = [row.shape for row in traits.kinds_of_rows if row.shape.neighbours and not row.shape.rows.is_one]
     lengths = [row.columns.at(case) for row in rows for case in traits.declared_cases]
     return ("1", "2") if min(lengths, default=SHORT_ROW) <= SHORT_ROW // 2 else ()
 
 
 def caches(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    kept = [row.shape for row in traits.rows if row.shape.kept]
+    kept = [row.shape for row in traits.kinds_of_rows if row.shape.kept]
     if settings["fusion"] == "none" or not kept:
         return ()
     plain = schedule_of(tuple(settings.items()))
@@ -184,8 +184,10 @@ def single_pass(traits: Traits, settings: Settings) -> tuple[str, ...]:
     scans += traits.by_lanes if scanned_by_lanes(settings) else ()
     if any(scan.before is not None and len(scan.before.stores) > 1 for scan in scans):
         return ("off", "on")
-    saves = any(row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.rows)
-    if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.rows):
+    saves = any(
+        row.joint_passes < row.passes and _reads_again(traits, schedule, row) for row in traits.kinds_of_rows
+    )
+    if all(always_together(schedule, row.joint, traits.declared_cases) for row in traits.kinds_of_rows):
         return ()  # blocks that wait for one another do it once
     return ("off", "on") if saves and settings["fusion"] == "all" else ()
 
@@ -208,7 +210,7 @@ def split(traits: Traits, settings: Settings) -> tuple[str, ...]:
         ]
         if max(counts, default=1) > 1:
             return ("off", "on")
-    for row in (row.shape for row in traits.rows):
+    for row in (row.shape for row in traits.kinds_of_rows):
         own = schedule.but(team=team_for(schedule, row))
         for case in traits.declared_cases:
             if pieces_of(own, H100, row.rows.at(case), row.columns.at(case)) > 1:
@@ -220,14 +222,15 @@ def split_join(traits: Traits, settings: Settings) -> tuple[str, ...]:
     if settings.get("grid_split") != "on":
         return ()
     values = ["launch"]
-    ending = [row for row in traits.rows if row.ends_joining]
+    ending = [row for row in traits.kinds_of_rows if row.ends_joining]
     if ending:
         values.append("last")
     if ending and all(row.joint_passes == 1 for row in ending) and _shared_by_blocks(traits, settings):
         values.append("told")
     schedule = schedule_of(tuple(settings.items())).but(join_grid=True)
     if any(
-        not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases) for r in traits.rows
+        not r.ends_joining and fits_together(schedule, r.joint, traits.declared_cases)
+        for r in traits.kinds_of_rows
     ):
         values += ["grid", "words"]
     elif _take_turns(traits, schedule):
@@ -242,7 +245,7 @@ def _shared_by_blocks(traits: Traits, settings: Settings) -> bool:
         return False
     sizes = [
         (row.shape.rows.at(case), row.shape.columns.at(case))
-        for row in traits.rows
+        for row in traits.kinds_of_rows
         for case in traits.declared_cases
         if row.ends_joining
     ]
@@ -253,12 +256,13 @@ def _take_turns(traits: Traits, schedule: Schedule) -> bool:
     """True where blocks that meet can take rows in turns, which is for prefetch to choose."""
     ahead = schedule.but(prefetch=True)
     return any(
-        any_in_turns(ahead, H100, row.joint, row.bytes_in_turns, traits.declared_cases) for row in traits.rows
+        any_in_turns(ahead, H100, row.joint, row.bytes_in_turns, traits.declared_cases)
+        for row in traits.kinds_of_rows
     )
 
 
 def columns_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.rows):
+    if settings.get("grid_split") != "on" or not any(row.bundles for row in traits.kinds_of_rows):
         return ()
     schedule = schedule_of(tuple(settings.items()))
     able = 32 * schedule.width <= schedule.threads <= MOST_IN_BUNDLE // schedule.width
@@ -288,7 +292,7 @@ def any_kernel(*values: str) -> Callable[[Traits, Settings], tuple[str, ...]]:
 
 
 def persistent(traits: Traits, settings: Settings) -> tuple[str, ...]:
-    return ("off", "on") if _lines(traits, settings) or traits.rows else ()
+    return ("off", "on") if _lines(traits, settings) or traits.kinds_of_rows else ()
 
 
 def look_back(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -321,7 +325,7 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ()
     fits = {
         fit_threads(row.shape.columns.at(case), row.shape.rows.at(case))
-        for row in traits.rows
+        for row in traits.kinds_of_rows
         for case in traits.declared_cases
         if team_for(schedule, row.shape) == "block"
     }
@@ -409,7 +413,7 @@ def shared_weights(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def row_tables(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Where columns of rows that lie side by side are made of few elements."""
-    tabled = any(row.tabled for row in traits.rows)
+    tabled = any(row.tabled for row in traits.kinds_of_rows)
     return ("off", "on") if tabled and settings["fusion"] == "all" else ()
 
 
@@ -453,7 +457,7 @@ def steps_by(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     walks = traits.walks and settings.get("walk_down", "off") != "off"
-    rows = traits.rows and settings.get("row_cache", "reread") != "registers"
+    rows = traits.kinds_of_rows and settings.get("row_cache", "reread") != "registers"
     loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
     many = ("8", "16") if traits.repeated and _lines(traits, settings) else ()
     return ("1", "2", "4", *many) if loops else ()
@@ -465,12 +469,12 @@ def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:
         return ("off", "on")
     if schedule.cache != "registers":
         return ()
-    parts = [clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows]
+    parts = [clustered_part(schedule, row.shape, traits.all_cases) for row in traits.kinds_of_rows]
     if any(part is not None and part.shared.prefetch for part in parts):
         return ("off", "on")
     fits = [
         fit
-        for row in traits.rows
+        for row in traits.kinds_of_rows
         for fit in (
             *by_length(schedule, row.shape, traits.all_cases),
             (kept_part(schedule, row.shape, traits.all_cases) or (None,))[0],
@@ -484,7 +488,7 @@ def cluster(traits: Traits, settings: Settings) -> tuple[str, ...]:
     values = ["1"]
     for blocks in (4, 8, 16):
         schedule = schedule_of(tuple(settings.items())).but(cluster=blocks)
-        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.rows):
+        if any(clustered_part(schedule, row.shape, traits.all_cases) for row in traits.kinds_of_rows):
             values.append(str(blocks))
     return tuple(values) if len(values) > 1 else ()
 
@@ -501,5 +505,5 @@ def row_totals(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def block_reduction(traits: Traits, settings: Settings) -> tuple[str, ...]:
     schedule = schedule_of(tuple(settings.items()))
-    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.rows)
+    blocks = any(team_for(schedule, row.shape) == "block" for row in traits.kinds_of_rows)
     return ("shuffle", "tree") if blocks else ()

@@ -119,7 +119,7 @@ def _team_named(traits: Traits, asked: dict[str, str]) -> dict[str, str]:
 
     Only rows that a team is chosen for count: the last sum of a loss runs over all rows in one block.
     """
-    rows = [row.shape for row in traits.rows if row.shape.neighbours and not row.shape.rows.is_one]
+    rows = [row.shape for row in traits.kinds_of_rows if row.shape.neighbours and not row.shape.rows.is_one]
     lengths = [shape.columns.at(case) for shape in rows for case in traits.declared_cases]
     if asked.get("threads_per_row") != "fit" or not lengths or min(lengths) <= SHORT_ROW < max(lengths):
         return asked

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from workbench.model import DTYPE_BYTES, H100, Case, Contract, Problem
 from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
@@ -213,6 +213,11 @@ class Traits(Outline):
         rows = tuple(row for row, out in zip(self.rows, gone, strict=True) if not out)
         elsewhere = sum(row.convolved for row in self.rows) if convolved else 0
         return replace(self, rows=rows, kernels=self.kernels - elsewhere)
+
+    @cached_property
+    def kinds_of_rows(self) -> tuple[RowTraits, ...]:
+        """Of those that are alike one: the steps of a loop have as many kernels as there are steps."""
+        return tuple(dict.fromkeys(self.rows))
 
     @property
     def widest(self) -> str:

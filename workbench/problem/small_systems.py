@@ -1,7 +1,7 @@
 """Systems of a few equations: inverses, determinants, factors and solutions of small matrices.
 
 A library has one routine for matrices of six rows and of six thousand: several launches, and a pivot is
-looked for in memory. Six unknowns fit a thread's registers. Owns how small they are, and which sizes that
+looked for in memory. Eight unknowns fit a thread's registers. Owns how small they are, and which sizes that
 makes numbers; few_axes.py fixes them. Computes nothing.
 """
 
@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from workbench.model import Dim, Graph, Ref, size_of
 from workbench.model.systems import System, system_of
 
-MOST_UNKNOWNS = 6
-"""Rows of a matrix that is factored: 36 registers, and about 200 operations on them."""
-MOST_INVERTED = 4
+MOST_UNKNOWNS = 8
+"""Rows of a matrix that is factored, as for how one plane is seen in another: 64 registers."""
+MOST_INVERTED = 6
 """Rows of one that is inverted, which has as many right sides as rows."""
 MOST_SIDES = 4
 """Right sides that are solved for at once."""

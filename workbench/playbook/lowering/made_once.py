@@ -34,11 +34,12 @@ def is_walked_twice(
     node: OpNode, expr: Expr, users: Callable[[str], Sequence[OpNode]], count: Callable[[OpNode], int]
 ) -> bool:
     """True for what is much work, is reduced along a long row, and is computed with beside that reduction."""
-    if isinstance(expr, Load) or any(isinstance(leaf, Reduction) for leaf in leaves(expr)):
-        return False
     readers = users(node.name)
     long = [user for user in readers if user.base_name in REDUCTIONS and _is_long(node, user, count)]
-    return bool(long) and len(readers) > len(long) and slow_instructions(expr) >= _LEAST_AGAIN
+    if not long or len(readers) == len(long) or isinstance(expr, Load):
+        return False
+    by_row = any(isinstance(leaf, Reduction) for leaf in leaves(expr))
+    return not by_row and slow_instructions(expr) >= _LEAST_AGAIN
 
 
 def _is_long(node: OpNode, reduction: OpNode, count: Callable[[OpNode], int]) -> bool:

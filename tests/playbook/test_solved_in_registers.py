@@ -55,6 +55,24 @@ CALLS: dict[str, tuple[Call, Tensors]] = {
         lambda t: linalg.solve_triangular(t["a"], t["b"], upper=False),
         {"a": positive(4, 9), "b": torch.randn(9, 4, 3)},
     ),
+    "many sides": (lambda t: linalg.solve(t["a"], t["b"]), {"a": square(3, 2), "b": torch.randn(2, 3, 40)}),
+    "one matrix": (lambda t: linalg.solve(t["a"], t["b"]), {"a": square(4), "b": torch.randn(9, 4, 2)}),
+    "batches that are spread": (
+        lambda t: linalg.solve(t["a"][:, None], t["b"]),
+        {"a": square(3, 2), "b": torch.randn(5, 3, 2)},
+    ),
+    "rows": (
+        lambda t: linalg.solve_triangular(t["a"], t["b"], upper=True, left=False),
+        {"a": positive(4, 3), "b": torch.randn(3, 40, 4)},
+    ),
+    "few rows": (
+        lambda t: linalg.solve(t["a"], t["b"], left=False),
+        {"a": square(3, 9), "b": torch.randn(9, 2, 3)},
+    ),
+    "many sides of one factor": (
+        lambda t: torch.cholesky_solve(t["b"], t["a"]),
+        {"a": linalg.cholesky(positive(3)), "b": torch.randn(3, 70)},
+    ),
     "upper triangles of ones": (
         lambda t: linalg.solve_triangular(t["a"], t["b"], upper=True, unitriangular=True),
         {"a": positive(4, 9), "b": torch.randn(9, 4, 2)},
@@ -97,7 +115,7 @@ def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
         (lambda t: linalg.inv(t["a"]), {"a": square(MOST_INVERTED + 1, 9)}),
         (lambda t: linalg.det(t["a"]), {"a": square(MOST_UNKNOWNS + 1, 9)}),
         (lambda t: linalg.inv(t["a"]), {"a": square(3, 9).double()}),
-        (lambda t: linalg.solve(t["a"], t["b"]), {"a": square(3, 9), "b": torch.randn(9, 3, 40)}),
+        (lambda t: linalg.solve(t["a"], t["b"]), {"a": square(5, 9), "b": torch.randn(9, 5, 40)}),
         (lambda t: linalg.lu_factor(t["a"])[0], {"a": square(3, 9)}),
     ],
 )

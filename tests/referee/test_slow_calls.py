@@ -11,12 +11,13 @@ from softmax_problem import PROBLEM, case
 from workbench.model import H100, CompileReport
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.problem.slow_calls import topk_us
+from workbench.problem.slow_calls import SOLVING, solving_us, topk_us
 from workbench.referee.baselines import EagerOp, compile_us, eager_us
 from workbench.referee.librarymeta import library_meta
 from workbench.referee.roofline import case_time
 
 RECEIPTS = Path(__file__).resolve().parents[2] / "benchmarks" / "receipts"
+SOLVED = json.loads((RECEIPTS / "2026-11-30-h200-library-solves.json").read_text())["solves"]
 TIMED = json.loads((RECEIPTS / "2026-11-28-h100-slow-calls.json").read_text())["topk"]
 
 
@@ -24,6 +25,14 @@ TIMED = json.loads((RECEIPTS / "2026-11-28-h100-slow-calls.json").read_text())["
 def test_topk_takes_what_a_card_took(row: dict[str, float]) -> None:
     modelled = topk_us(row["rows"], int(row["columns"])) + H100.launch_us
     assert 0.5 < modelled / row["us"] < 1.2
+
+
+@pytest.mark.parametrize("call", sorted(SOLVING))
+def test_solving_takes_what_a_card_took(call: str) -> None:
+    """However few the matrices are, and of many of them."""
+    rows = [row for row in SOLVED if row["call"] == call]
+    ratios = [solving_us(call, row["matrices"], row["rows"]) / row["us"] for row in rows]
+    assert len(ratios) == 15 and min(ratios) > 0.5 and max(ratios) < 1.4
 
 
 def test_a_plan_that_calls_topk_waits_for_it() -> None:

@@ -19,14 +19,16 @@ class System:
     """``det``, ``slogdet``, ``inv``, ``solve``, ``cholesky``, ``cholesky_solve`` or ``triangular``."""
     matrix: Ref
     sides: Ref | None = None
-    """Right sides, a column each; of one axis less than ``matrix`` where there is one."""
+    """Right sides, a column each; of one axis less than ``matrix`` where there is one. Batches are spread."""
     upper: bool = False
     unit: bool = False
     """The diagonal is taken to be one."""
+    left: bool = True
+    """False where right sides are rows, and ``x @ matrix`` is what equals them."""
 
 
 def system_of(node: OpNode) -> System | None:
-    """What a node solves; None for other operations, and for right sides in rows."""
+    """What a node solves; None for other operations."""
     named = dict(node.kwargs)
     match node.base_name, node.args:
         case "_linalg_det", (Ref() as matrix, *_):
@@ -38,15 +40,14 @@ def system_of(node: OpNode) -> System | None:
         case "linalg_cholesky_ex", (Ref() as matrix, *rest):
             return System("cholesky", matrix, upper=_told(rest, 0, named, "upper"))
         case "_linalg_solve_ex", (Ref() as matrix, Ref() as sides, *rest):
-            by_columns = _told(rest, 0, named, "left", default=True)
-            return System("solve", matrix, sides) if by_columns else None
+            return System("solve", matrix, sides, left=_told(rest, 0, named, "left", default=True))
         case "cholesky_solve", (Ref() as sides, Ref() as matrix, *rest):
             return System("cholesky_solve", matrix, sides, upper=_told(rest, 0, named, "upper"))
         case "linalg_solve_triangular", (Ref() as matrix, Ref() as sides, *rest):
-            by_columns = _told(rest, 1, named, "left", default=True)
-            unit = _told(rest, 2, named, "unitriangular")
-            upper = _told(rest, 0, named, "upper")
-            return System("triangular", matrix, sides, upper, unit) if by_columns else None
+            upper, unit = _told(rest, 0, named, "upper"), _told(rest, 2, named, "unitriangular")
+            return System(
+                "triangular", matrix, sides, upper, unit, _told(rest, 1, named, "left", default=True)
+            )
     return None
 
 
@@ -54,3 +55,8 @@ def _told(
     rest: Sequence[Arg], position: int, named: Mapping[str, Arg], name: str, default: bool = False
 ) -> bool:
     return bool(rest[position] if len(rest) > position else named.get(name, default))
+
+
+def is_single(matrix: Sequence[object], sides: Sequence[object]) -> bool:
+    """True for shapes of a matrix and of one right side without an axis of its own, batch by batch."""
+    return tuple(sides) == tuple(matrix[:-1])

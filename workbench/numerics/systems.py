@@ -10,12 +10,12 @@ asked: what pivots are then differs from library to library. Owns these bounds; 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from workbench.model.systems import System
+from workbench.model.systems import System, is_single
 from workbench.numerics.dtypes import accumulate_unit
 from workbench.numerics.tracked import Tracked, rounded
 
@@ -39,6 +39,12 @@ class _Off:
 
 def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: Tracked | None) -> Result:
     """What an operation gives, ``made`` by running it, with the errors of any way to solve the system."""
+    if not system.left:
+        assert sides is not None
+        columns = replace(system, upper=not system.upper, left=True)
+        turned = (_turned(made[0]), *made[1:])
+        found = settled(columns, turned, _turned(matrix), _turned(sides))
+        return (_turned(found[0]), *found[1:]) if isinstance(found, tuple) else _turned(found)
     off = _off(system, matrix)
     values = [one.value.to(torch.float64) for one in made]
     match system.kind:
@@ -62,6 +68,11 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
     return found if len(found) > 1 else found[0]
 
 
+def _turned(x: Tracked) -> Tracked:
+    value, independent, shared = (one.transpose(-2, -1) for one in (x.value, x.independent, x.shared))
+    return Tracked(value, independent, shared, x.dtype)
+
+
 def _off(system: System, x: Tracked) -> _Off:
     """The matrix that an operation solves with: what it is given, a triangle of it, or what that is of."""
     values = x.value.to(torch.float64)
@@ -77,8 +88,9 @@ def _off(system: System, x: Tracked) -> _Off:
     if system.kind == "cholesky":
         whole = matrix + matrix.transpose(-2, -1) - torch.diag_embed(matrix.diagonal(dim1=-2, dim2=-1))
         off = torch.maximum(error, error.transpose(-2, -1))
-        lower = torch.linalg.cholesky_ex(whole)[0].nan_to_num(0.0, 0.0, 0.0).abs()
-        return _Off(whole, part * lower @ lower.transpose(-2, -1) + off, lost)
+        lower, failed = torch.linalg.cholesky_ex(whole)
+        lower = lower.nan_to_num(0.0, 0.0, 0.0).abs()
+        return _Off(whole, part * lower @ lower.transpose(-2, -1) + off, lost | (failed != 0))
     if system.kind == "cholesky_solve":
         low, by = (one.transpose(-2, -1) if system.upper else one for one in (matrix, error))
         size = low.abs()
@@ -108,7 +120,7 @@ def _solved(off: _Off, inverse: Tensor, found: Tensor, sides: Tensor) -> Tensor:
 
 
 def _of_solution(off: _Off, value: Tensor, sides: Tracked) -> Tensor:
-    single = sides.value.dim() < off.matrix.dim()
+    single = is_single(off.matrix.shape, sides.value.shape)
     found, wrong, known = (
         one.unsqueeze(-1) if single else one for one in (value, sides.error, torch.isfinite(sides.value))
     )

@@ -10,18 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from workbench.model import Dim, Graph, Ref, size_of
-from workbench.model.systems import System, system_of
+from workbench.model.systems import System, is_single, system_of
 
 MOST_UNKNOWNS = 8
 """Rows of a matrix that is factored, as for how one plane is seen in another: 64 registers."""
 MOST_INVERTED = 6
 """Rows of one that is inverted, which has as many right sides as rows."""
 MOST_SIDES = 4
-"""Right sides that are solved for at once."""
+"""Right sides that one thread solves for. Of more each has a thread, which factors the matrix for itself."""
+MOST_FOR_EACH = 4
+"""Rows of a matrix that a thread factors for one right side."""
 
 
-def most_rows(system: System) -> int:
+def most_rows(system: System, *, many_sides: bool = False) -> int:
     """Of its matrix."""
+    if system.kind == "solve" and many_sides:
+        return MOST_FOR_EACH
     return MOST_INVERTED if system.kind == "inv" else MOST_UNKNOWNS
 
 
@@ -40,12 +44,15 @@ def few_unknowns(
 
     for node in graph.nodes:
         system = system_of(node)
-        if system is None or not is_few(shape(system.matrix)[-1], most_rows(system)):
+        if system is None:
             continue
-        found = list(shape(system.matrix)[-2:])
-        if system.sides is not None:
-            columns = shape(system.sides)[len(shape(system.matrix)) - 1 :]
-            if not all(is_few(dim, MOST_SIDES) for dim in columns):
-                continue
-            found += [shape(system.sides)[len(shape(system.matrix)) - 2], *columns]
-        yield from found
+        matrix, sides = shape(system.matrix), None if system.sides is None else shape(system.sides)
+        found, many = list(matrix[-2:]), False
+        if sides is not None and is_single(matrix, sides):
+            found.append(sides[-1])
+        elif sides is not None:
+            rows, columns = sides[-2:] if system.left else sides[:-3:-1]
+            many = not is_few(columns, MOST_SIDES)
+            found += [rows] if many else [rows, columns]
+        if is_few(matrix[-1], most_rows(system, many_sides=many)):
+            yield from found

@@ -10,10 +10,10 @@ inverse. Owns the arithmetic, written out on the op graph; problem/small_systems
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
-from workbench.model.systems import System, system_of
+from workbench.model.systems import System, is_single, system_of
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
 from workbench.problem.small_systems import MOST_SIDES, most_rows
 
@@ -29,24 +29,46 @@ def solved_in_registers(edit: GraphEdit, node: OpNode) -> OpNode | None:
     made = _READ_FIRST.get(system.kind, 1)
     if any(edit.is_read(node, item) for item in range(made, len(node.outs))):
         return None
-    results = _Registers(edit, edit.spec(system.matrix).dims[:-2]).results(system, node.outs)
+    many = _has_many_sides(edit, system)
+    one = (*edit.spec(system.matrix).dims[:-2], *((1,) if many else ()))
+    results = _Registers(edit, one, many).results(system, node.outs)
     if len(node.outs) == 1:
         return node.model_copy(update={"op": "aten.alias.default", "args": results, "kwargs": ()})
     return node.model_copy(update={"op": RESULTS, "args": results, "kwargs": ()})
 
 
 def _is_small(edit: GraphEdit, system: System) -> bool:
-    """True for float32 of known size, with as many right sides as matrices."""
+    """True for float32 of known size."""
     spec = edit.spec(system.matrix)
-    rows = spec.dims[-1]
-    if spec.dtype != "f32" or not isinstance(rows, int) or not 1 <= rows <= most_rows(system):
+    rows, most = spec.dims[-1], most_rows(system, many_sides=_has_many_sides(edit, system))
+    if spec.dtype != "f32" or not isinstance(rows, int) or not 1 <= rows <= most:
         return False
     if system.sides is None:
         return True
     sides = edit.spec(system.sides)
-    columns = sides.dims[len(spec.dims) - 1 :]
-    few = all(isinstance(dim, int) and dim <= MOST_SIDES for dim in columns)
-    return sides.dtype == "f32" and few and sides.dims[: len(spec.dims) - 1] == (*spec.dims[:-2], rows)
+    if sides.dtype != "f32" or is_single(spec.dims, sides.dims):
+        return sides.dtype == "f32"
+    along = sides.dims[-2 if system.left else -1]
+    return along == rows and spread(spec.dims[:-2], sides.dims[:-2]) is not None
+
+
+def _has_many_sides(edit: GraphEdit, system: System) -> bool:
+    if system.sides is None or is_single(edit.spec(system.matrix).dims, edit.spec(system.sides).dims):
+        return False
+    columns = edit.spec(system.sides).dims[-1 if system.left else -2]
+    return not isinstance(columns, int) or columns > MOST_SIDES
+
+
+def spread(*shapes: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """The shape of all together, where each is as long or has one; None where they do not meet."""
+    rank = max(map(len, shapes))
+    found: list[Dim] = []
+    for dims in zip(*[(*(1,) * (rank - len(shape)), *shape) for shape in shapes], strict=True):
+        longer = dict.fromkeys(dim for dim in dims if dim != 1)
+        if len(longer) > 1:
+            return None
+        found.append(next(iter(longer), 1))
+    return tuple(found)
 
 
 Row = list[Ref]
@@ -54,14 +76,18 @@ Row = list[Ref]
 
 @dataclass(frozen=True)
 class _Registers:
-    """One element of each matrix is a tensor with an entry a matrix; ``batch`` is their shape."""
+    """Each element of a matrix is a tensor of its own, with an entry a matrix; ``batch`` is their shape.
+
+    With ``many`` right sides an entry is one of these, and the matrix the same for all along the last axis.
+    """
 
     edit: GraphEdit
     batch: tuple[Dim, ...]
+    many: bool
 
     def results(self, system: System, outs: Sequence[OutputSpec]) -> tuple[Ref, ...]:
         """What the operation gives, as tensors of its shapes."""
-        rows = self._elements(system.matrix)
+        rows = self._matrix(system.matrix)
         if system.kind in ("det", "slogdet"):
             pivots, sign = self._pivots(rows)
             if system.kind == "det":
@@ -69,8 +95,10 @@ class _Registers:
             signs = [self._op("sign.default", pivot) for pivot in pivots]
             logs = [self._op("log.default", self._op("abs.default", pivot)) for pivot in pivots]
             return self._product([*signs, sign]), self._total(logs)
-        solution = self._solution(system, rows)
-        return (self._together(solution, outs[0]),)
+        if not system.left:  # the same as a system that is turned
+            rows = [list(column) for column in zip(*rows, strict=True)]
+            system = replace(system, upper=not system.upper)
+        return (self._together(self._solution(system, rows), outs[0], system.left),)
 
     def _solution(self, system: System, rows: list[Row]) -> list[Row]:
         count = len(rows)
@@ -80,7 +108,7 @@ class _Registers:
             one, zero = self._number(1.0), self._number(0.0)
             return self._solved(rows, [[one if i == j else zero for j in range(count)] for i in range(count)])
         assert system.sides is not None
-        sides = self._elements(system.sides)
+        sides = self._sides(system)
         if system.kind == "solve":
             return self._solved(rows, sides)
         turned = [list(column) for column in zip(*rows, strict=True)]
@@ -159,41 +187,63 @@ class _Registers:
                     low[row][column] = self._op("div.Tensor", value, low[column][column])
         return [list(column) for column in zip(*low, strict=True)] if upper else low
 
-    def _elements(self, of: Ref) -> list[Row]:
-        """Every element, by row and column; a right side without columns has one."""
-        dims, at = self.edit.spec(of).dims, len(self.batch)
-        count = dims[at]
+    def _matrix(self, of: Ref) -> list[Row]:
+        """Every element, by row and column."""
+        count = self.edit.spec(of).dims[-1]
         assert isinstance(count, int)
-        found = []
-        for row in range(count):
-            whole = self._taken(of, at, row)
-            if len(dims) == at + 1:
-                found.append([whole])
-                continue
-            columns = dims[at + 1]
-            assert isinstance(columns, int)
-            found.append([self._taken(whole, at, column) for column in range(columns)])
-        return found
+        rows = [self._taken(of, -2, row) for row in range(count)]
+        elements = [[self._taken(row, -1, column) for column in range(count)] for row in rows]
+        if not self.many:
+            return elements
+        return [[self.edit.view(element, self.batch) for element in row] for row in elements]
+
+    def _sides(self, system: System) -> list[Row]:
+        """Right sides by row, and by column where a thread has all of them."""
+        assert system.sides is not None
+        dims, matrix = self.edit.spec(system.sides).dims, self.edit.spec(system.matrix).dims
+        count = matrix[-1]
+        assert isinstance(count, int)
+        single = is_single(matrix, dims)
+        axis = -2 if system.left and not single else -1
+        rows = [self._taken(system.sides, axis, row) for row in range(count)]
+        if single or self.many:
+            return [[row] for row in rows]
+        columns = dims[-1 if system.left else -2]
+        assert isinstance(columns, int)
+        return [[self._taken(row, -1, column) for column in range(columns)] for row in rows]
 
     def _taken(self, of: Ref, axis: int, place: int) -> Ref:
         spec = self.edit.spec(of)
+        axis %= len(spec.dims)
         out = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
         return self.edit.add("aten.select.int", (of, axis, place), out, "element")
 
-    def _together(self, rows: list[Row], out: OutputSpec) -> Ref:
+    def _together(self, rows: list[Row], out: OutputSpec, left: bool) -> Ref:
         """A tensor of all elements, column after column, as a library leaves it."""
-        one = (*self.batch, 1)
-        elements = [self.edit.view(element, one) for column in zip(*rows, strict=True) for element in column]
-        flat = OutputSpec(dtype=out.dtype, dims=(*self.batch, len(elements)))
-        joined = self.edit.add("aten.cat.default", (tuple(elements), len(self.batch)), flat)
-        if len(out.dims) == len(self.batch) + 1:
+        flat = [element for column in zip(*rows, strict=True) for element in column]
+        whole = spread(*(self.edit.spec(element).dims for element in flat))
+        assert whole is not None
+        one = (*whole, 1)
+        elements = tuple(self.edit.view(self._spread(element, whole), one) for element in flat)
+        beside = OutputSpec(dtype=out.dtype, dims=(*whole, len(elements)))
+        joined = self.edit.add("aten.cat.default", (elements, len(whole)), beside)
+        if beside.dims == out.dims and (not self.many or not left):
             return joined
+        if not left:
+            return self.edit.view(joined, out.dims)
         *batch, count, columns = out.dims
         turned = self.edit.view(joined, (*batch, columns, count))
         axes = (*range(len(batch)), len(batch) + 1, len(batch))
         return self.edit.add(
             "aten.permute.default", (turned, axes), OutputSpec(dtype=out.dtype, dims=out.dims)
         )
+
+    def _spread(self, element: Ref, whole: tuple[Dim, ...]) -> Ref:
+        spec = self.edit.spec(element)
+        if spec.dims == whole:
+            return element
+        out = OutputSpec(dtype=spec.dtype, dims=whole)
+        return self.edit.add("aten.expand.default", (element, shape_of(whole)), out)
 
     def _product(self, parts: list[Ref]) -> Ref:
         total, *rest = parts
@@ -216,4 +266,6 @@ class _Registers:
         return self.edit.add("aten.full.default", args, out, kwargs=(("dtype", "f32"),))
 
     def _op(self, op: str, *args: Ref, dtype: DType = "f32") -> Ref:
-        return self.edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=self.batch))
+        dims = spread(*(self.edit.spec(arg).dims for arg in args))
+        assert dims is not None
+        return self.edit.add(f"aten.{op}", args, OutputSpec(dtype=dtype, dims=dims))

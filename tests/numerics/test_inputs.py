@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from workbench.model import Case, DType, Graph, Problem, Sampler, TensorMeta, TensorSpec
+from workbench.numerics import inputs
 from workbench.numerics.inputs import OFFSET, draw, place
 from workbench.numerics.kinds import KINDS
 
@@ -126,3 +127,15 @@ def test_strides_are_honoured_and_gaps_are_poison() -> None:
     assert x.as_strided((1,), (1,), 1).isnan().all()
     expanded = place(values, TensorMeta(dtype="f32", shape=(3, 4), strides=(0, 1)))
     assert torch.equal(expanded, values[:1].expand(3, 4))
+
+
+def test_covariances_are_whole_however_they_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large tensor is drawn piece by piece, of which none ends within a matrix."""
+    monkeypatch.setattr(inputs, "PIECE", 20)
+    sampler = Sampler(kind="covariances", high=2.0, scalable=False)
+    p = problem(TensorSpec(name="x", role="input", dtype="f32", dims=(7, 3, 3), sampler=sampler))
+    pieces = torch.empty(7, 3, 3)
+    inputs.draw_on("cpu", p, CASE, "normal", 0, {"x": pieces})
+    for found in (draw(p, CASE, "scale 64", 0)["x"], pieces):
+        assert torch.equal(found, found.mT) and found.abs().max() < 64
+        assert not torch.linalg.cholesky_ex(found)[1].any()

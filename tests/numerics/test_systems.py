@@ -30,6 +30,9 @@ OPERATIONS: dict[str, tuple[str, tuple[Arg, ...], dict[str, Arg], Callable[[Give
     "by a factor": (
         "cholesky_solve", (Ref(ref="b"), Ref(ref="l")), {}, lambda t: torch.cholesky_solve(t["b"], t["l"]),
     ),
+    "inverse by a factor": (
+        "cholesky_inverse", (Ref(ref="l"),), {}, lambda t: torch.cholesky_inverse(t["l"]),
+    ),
     "lower triangle": (
         "linalg_solve_triangular", (Ref(ref="l"), Ref(ref="b")), {"upper": False},
         lambda t: torch.linalg.solve_triangular(t["l"], t["b"], upper=False),

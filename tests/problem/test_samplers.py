@@ -124,3 +124,32 @@ inputs = [torch.randint(0, 50, (4, 128)), torch.randn(4, 20000)]
 def test_what_needs_many_values_of_a_small_range_is_asked_with_them() -> None:
     """Of words drawn from a whole vocabulary none comes twice."""
     assert opened(REPEATED).proofs
+
+
+def covariances(count: int, size: int) -> torch.Tensor:
+    root = torch.randn(count, size, size)
+    return root @ root.mT + 0.3 * torch.eye(size)
+
+
+def test_covariances_are_known_by_their_values() -> None:
+    torch.manual_seed(0)
+    assert learn(covariances(20, 3)).kind == "covariances"
+    assert learn(covariances(1, 30)[0]).kind == "covariances"
+    for other in (torch.randn(20, 3, 3), -covariances(20, 3), covariances(20, 3)[:, :2], torch.eye(4) * 3):
+        assert learn(other).kind != "covariances"
+
+
+FACTORED = "def f(a, x):\n    return torch.linalg.{call}\na = torch.randn(64, 3, 3)\n"
+FACTORED += "inputs = [a @ a.mT + 0.3 * torch.eye(3), torch.randn(64, 3)]\n"
+
+
+def test_covariances_are_drawn_where_a_reference_takes_no_other_matrices() -> None:
+    factored = opened(FACTORED.format(call="cholesky(a) @ x[..., None]"))
+    assert sampler(factored, "a").kind == "covariances" and not sampler(factored, "a").scalable
+    for case in (*factored.proofs, *factored.cases):
+        for seed in range(3):
+            drawn = draw(factored, case, "normal", seed)["a"]
+            assert torch.equal(drawn, drawn.mT)
+            assert not torch.linalg.cholesky_ex(drawn)[1].any()
+    general = opened(FACTORED.format(call="det(a)[:, None] * x"))
+    assert sampler(general, "a").kind == "normal", "a kernel may not count on what the reference does not"

@@ -71,9 +71,10 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Sampler(Value):
     """How fresh values of a tensor are drawn, learnt from the tensor the person gave."""
 
-    kind: Literal["normal", "uniform", "integers", "bools", "labels"]
+    kind: Literal["normal", "uniform", "integers", "bools", "labels", "covariances"]
     """``bools`` of a float tensor are one of two numbers, ``low`` and ``high``; ``labels`` are integers from
-    0, and some of them ``low``, the mark of a place that does not count."""
+    0, and some of them ``low``, the mark of a place that does not count; ``covariances`` are symmetric
+    positive definite matrices along the last two axes, of elements about as large as ``normal`` ones."""
     low: float = 0.0
     """Inclusive lower end (uniform, integers); the mean for ``normal``."""
     high: float = 1.0

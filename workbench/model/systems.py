@@ -16,7 +16,8 @@ class System:
     """One operation: its matrix, whose last two axes are rows and columns, and what it is solved for."""
 
     kind: str
-    """``det``, ``slogdet``, ``inv``, ``solve``, ``cholesky``, ``cholesky_solve`` or ``triangular``."""
+    """``det``, ``slogdet``, ``inv``, ``solve``, ``cholesky``, ``cholesky_solve``, ``cholesky_inverse`` or
+    ``triangular``."""
     matrix: Ref
     sides: Ref | None = None
     """Right sides, a column each; of one axis less than ``matrix`` where there is one. Batches are spread."""
@@ -43,6 +44,8 @@ def system_of(node: OpNode) -> System | None:
             return System("solve", matrix, sides, left=_told(rest, 0, named, "left", default=True))
         case "cholesky_solve", (Ref() as sides, Ref() as matrix, *rest):
             return System("cholesky_solve", matrix, sides, upper=_told(rest, 0, named, "upper"))
+        case "cholesky_inverse", (Ref() as matrix, *rest):
+            return System("cholesky_inverse", matrix, upper=_told(rest, 0, named, "upper"))
         case "linalg_solve_triangular", (Ref() as matrix, Ref() as sides, *rest):
             upper, unit = _told(rest, 0, named, "upper"), _told(rest, 2, named, "unitriangular")
             return System(

@@ -7,11 +7,12 @@ Never decides which kinds or seeds are tried: that is the referee's matrix.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 
 import torch
 
-from workbench.model import Case, Problem, Sampler, TensorMeta, TensorSpec, size_of
+from workbench.model import Case, Problem, Sampler, TensorMeta, TensorSpec, contiguous_strides, size_of
 from workbench.numerics.dtypes import TORCH, is_float
 from workbench.numerics.kinds import InputKind
 
@@ -24,6 +25,8 @@ UNCOUNTED_SHARE = 0.25
 """Of ``labels``: places that do not count."""
 PIECE = 2**22
 """Elements drawn at once on a device: float64 on the way."""
+_LEAST_VARIANCE = 0.25
+"""Of a covariance, where the others' mean is one: far enough from singular for float32."""
 LARGEST = 1e4
 """Heavy tails end here, so that a product of two stays inside float16's and float32's comfort."""
 
@@ -62,10 +65,15 @@ def draw_on(
                 storage.copy_(place(_values(spec, meta, kind, seed, generator), meta))
                 continue
             flat = storage.view(-1)
-            for start in range(0, meta.numel, PIECE):
-                count = min(PIECE, meta.numel - start)
-                piece = TensorMeta(dtype=meta.dtype, shape=(count,), strides=(1,))
-                flat[start : start + count].copy_(_values(spec, piece, kind, seed, generator))
+            unit = meta.shape[-2:] if spec.sampler.kind == "covariances" else ()
+            whole = math.prod(unit)
+            step = max(PIECE // whole, 1) * whole
+            for start in range(0, meta.numel, step):
+                count = min(step, meta.numel - start)
+                shape = (count // whole, *unit)
+                piece = TensorMeta(dtype=meta.dtype, shape=shape, strides=contiguous_strides(shape))
+                drawn = _values(spec, piece, kind, seed, generator)
+                flat[start : start + count].copy_(drawn.view(-1))
 
 
 def _bounded(spec: TensorSpec, case: Case) -> TensorSpec:
@@ -108,6 +116,10 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
         case "normal":
             values = torch.randn(shape, generator=generator, dtype=torch.float64)
             values.mul_(sampler.high).add_(sampler.low)
+        case "covariances":
+            root = torch.randn(shape, generator=generator, dtype=torch.float64)
+            values = root @ root.mT / shape[-1] + _LEAST_VARIANCE * torch.eye(shape[-1], dtype=torch.float64)
+            values.mul_(sampler.high)
         case "uniform":
             values = torch.rand(shape, generator=generator, dtype=torch.float64)
             values.mul_(sampler.high - sampler.low).add_(sampler.low)

@@ -54,7 +54,7 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
             errors = _of_logarithm(off, values[1], _LOG * accumulate_unit(matrix.dtype))
         case "cholesky":
             errors = [_of_factor(off, values[0], system.upper)]
-        case "inv":
+        case "inv" | "cholesky_inverse":
             inverse = _inverse(off.matrix)
             errors = [_solved(off, inverse, inverse, torch.zeros_like(inverse))]
         case _:
@@ -76,7 +76,7 @@ def _turned(x: Tracked) -> Tracked:
 def _off(system: System, x: Tracked) -> _Off:
     """The matrix that an operation solves with: what it is given, a triangle of it, or what that is of."""
     values = x.value.to(torch.float64)
-    cut = {"triangular", "cholesky_solve", "cholesky"} & {system.kind}
+    cut = {"triangular", "cholesky_solve", "cholesky_inverse", "cholesky"} & {system.kind}
     keep = (torch.triu if system.upper else torch.tril) if cut else torch.clone
     values, error = keep(values), keep(x.error)
     lost = ~torch.isfinite(values).all(-1).all(-1) | error.isinf().any(-1).any(-1)
@@ -91,7 +91,7 @@ def _off(system: System, x: Tracked) -> _Off:
         lower, failed = torch.linalg.cholesky_ex(whole)
         lower = lower.nan_to_num(0.0, 0.0, 0.0).abs()
         return _Off(whole, part * lower @ lower.transpose(-2, -1) + off, lost | (failed != 0))
-    if system.kind == "cholesky_solve":
+    if system.kind in ("cholesky_solve", "cholesky_inverse"):
         low, by = (one.transpose(-2, -1) if system.upper else one for one in (matrix, error))
         size = low.abs()
         own = by @ size.transpose(-2, -1) + size @ by.transpose(-2, -1)

@@ -23,6 +23,7 @@ from workbench.problem.proofs import MOST_PROOFS, Accept, proofs
 from workbench.problem.reference import run
 from workbench.problem.refusals import Watch, check_outputs
 from workbench.problem.running import told
+from workbench.problem.samplers import in_general
 
 _DRAWN: tuple[tuple[InputKind, int], ...] = (
     ("normal", 0), ("normal", 1), ("scale 64", 2), ("scale 64", 3), ("offset", 4), ("sparse", 5),
@@ -138,6 +139,17 @@ def _narrow_type_of_a_mix(error: Exception) -> str:
 
 
 def _bound_choices(problem: Problem) -> Iterator[Problem]:
+    """With any matrices where covariances were given, and with covariances where the reference wants them."""
+    general = problem
+    for spec in problem.tensors:
+        if spec.sampler.kind == "covariances":
+            general = replaced(general, spec, in_general(spec.sampler))
+    yield from _choices_of_bounds(general)
+    if general != problem:
+        yield from _choices_of_bounds(problem)
+
+
+def _choices_of_bounds(problem: Problem) -> Iterator[Problem]:
     counted = _with_counted_ends(problem)
     yield counted
     if counted != problem:

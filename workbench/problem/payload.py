@@ -120,7 +120,7 @@ def _recipe(tensor: Any) -> tuple[str, float, float]:
 
     if tensor.dtype.is_complex:
         return "normal", 0.0, 1.0
-    sampler = assumed(tensor) if tensor.device.type == "meta" else learn(tensor.reshape(-1).cpu())
+    sampler = assumed(tensor) if tensor.device.type == "meta" else learn(tensor.cpu())
     return sampler.kind, sampler.low, sampler.high
 
 
@@ -146,6 +146,9 @@ def stand_in(
             return result.random_(int(low), int(high))
         case "uniform":
             return result.uniform_(low, high)
+        case "covariances":
+            root = torch.randn(shape)
+            return result.copy_(high * (root @ root.mT / shape[-1] + 0.25 * torch.eye(shape[-1])))
         case _:
             return result.normal_(low, high)
 

@@ -97,6 +97,9 @@ def learn(tensor: Tensor) -> Sampler:
     least, most, mean = float(finite.min()), float(finite.max()), float(finite.mean())
     if least == most:
         return _around(least)
+    if _are_covariances(tensor):
+        deviation = _round(float(finite.std()))
+        return Sampler(kind="covariances", low=_round(mean), high=deviation, scalable=False)
     if least >= 0:
         return Sampler(kind="uniform", low=_round(least), high=_round(most), scalable=False)
     deviation = float(finite.std())
@@ -109,6 +112,24 @@ def learn(tensor: Tensor) -> Sampler:
     )
 
 
+def _are_covariances(tensor: Tensor) -> bool:
+    """True for symmetric positive definite matrices along the last two axes, not all of them diagonal."""
+    if tensor.dim() < 2 or not 1 < tensor.shape[-1] == tensor.shape[-2] <= _LARGEST_COVARIANCE:
+        return False
+    size = tensor.shape[-1]
+    some = tensor.detach().reshape(-1, size, size)[: max(_READ // size**2, 1)].double()
+    if not bool(some.isfinite().all()) or not torch.equal(some, some.mT):
+        return False
+    beside = some - torch.diag_embed(some.diagonal(dim1=-2, dim2=-1))
+    return bool(beside.any()) and not bool(torch.linalg.cholesky_ex(some)[1].any())
+
+
+def in_general(sampler: Sampler) -> Sampler:
+    """Any matrices in the place of covariances."""
+    return sampler.model_copy(update={"kind": "normal", "scalable": True})
+
+
+_LARGEST_COVARIANCE = 256
 _FEW_WHOLE = 256
 """Whole numbers of a small range."""
 

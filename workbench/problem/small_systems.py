@@ -26,7 +26,7 @@ def most_rows(system: System, *, many_sides: bool = False) -> int:
     """Of its matrix."""
     if system.kind == "solve" and many_sides:
         return MOST_FOR_EACH
-    return MOST_INVERTED if system.kind == "inv" else MOST_UNKNOWNS
+    return MOST_INVERTED if "inv" in system.kind else MOST_UNKNOWNS
 
 
 def few_unknowns(

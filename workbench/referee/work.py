@@ -39,7 +39,7 @@ upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero gri
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
 scaled_dot_product_attention gru lstm rnn_tanh rnn_relu _fft_r2c _fft_c2c _fft_c2r
 linalg_inv_ex _linalg_det _linalg_slogdet _linalg_solve_ex linalg_cholesky_ex cholesky_solve
-linalg_solve_triangular
+cholesky_inverse linalg_solve_triangular
 """
 FREE = frozenset(_FREE.split())
 REDUCTIONS = frozenset(_REDUCTIONS.split())

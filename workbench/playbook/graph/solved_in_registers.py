@@ -104,12 +104,8 @@ class _Registers:
         count = len(rows)
         if system.kind == "cholesky":
             return self._cholesky(rows, system.upper)
-        if system.kind == "inv":
-            one, zero = self._number(1.0), self._number(0.0)
-            return self._solved(rows, [[one if i == j else zero for j in range(count)] for i in range(count)])
-        assert system.sides is not None
-        sides = self._sides(system)
-        if system.kind == "solve":
+        sides = self._sides(system) if system.sides is not None else self._unit(count)
+        if system.kind in ("solve", "inv"):
             return self._solved(rows, sides)
         turned = [list(column) for column in zip(*rows, strict=True)]
         if system.kind == "triangular":
@@ -211,6 +207,10 @@ class _Registers:
         columns = dims[-1 if system.left else -2]
         assert isinstance(columns, int)
         return [[self._taken(row, -1, column) for column in range(columns)] for row in rows]
+
+    def _unit(self, count: int) -> list[Row]:
+        one, zero = self._number(1.0), self._number(0.0)
+        return [[one if i == j else zero for j in range(count)] for i in range(count)]
 
     def _taken(self, of: Ref, axis: int, place: int) -> Ref:
         spec = self.edit.spec(of)

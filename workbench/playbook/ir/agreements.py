@@ -76,14 +76,14 @@ def _some_empty(dims: Iterable[str], sizes: Mapping[str, int]) -> bool:
 
 
 def in_order_of_reading(tensors: Sequence[TensorSpec], sizes: Sizes) -> list[TensorSpec]:
-    """Arguments whose sizes can be read one by one: where one has a product, its factors are others' axes."""
+    """Arguments whose sizes can be read one by one: where one has a product or a sum of sizes, these are
+    others' axes."""
     left, known, found = list(tensors), set[str](), list[TensorSpec]()
 
     def readable(spec: TensorSpec) -> bool:
         seen = set(known)
         for size in sizes.shape(spec.dims):
-            unknown = set(size.symbols) - seen
-            seen |= unknown if len(unknown) == 1 else set()
+            seen |= set(size.symbols) if len(size.symbols) == 1 else set()
         return all(seen.issuperset(size.symbols) for size in sizes.shape(spec.dims))
 
     while left:

@@ -149,3 +149,12 @@ def test_nothing_is_asked_of_a_factor_that_does_not_exist() -> None:
     error = tracked("factor", tensors).error
     others = [at for at in range(40) if at not in (9, 11)]
     assert error[others].isfinite().all() and error[9].isinf().any() and error[11].isinf().any()
+
+
+def test_which_pivot_is_none_is_not_asked_of_what_may_be_singular() -> None:
+    tensors = given(3)
+    tensors["a"][7, 2] = tensors["a"][7, 0] * 1.1  # rounded: none of its pivots is zero to all libraries
+    outs = (OutputSpec(dtype="f32", dims=(1,)), OutputSpec(dtype="i32", dims=(1,)))
+    node = OpNode(name="made", op="aten.linalg_inv_ex.default", args=(Ref(ref="a"),), outs=outs)
+    error = Running({}).outputs(Graph(nodes=(node,), outputs=(Ref(ref="made", item=1),)), tensors)[0].error
+    assert error[7].isinf() and not error[[at for at in range(40) if at != 7]].any()

@@ -113,6 +113,33 @@ def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
     assert found[:2].tolist() == [0.0, 0.0] and bool(found.isfinite().all())
 
 
+TOLD: dict[str, Call] = {
+    "inverses": lambda t: linalg.inv_ex(t["a"]).info,
+    "solutions": lambda t: linalg.solve_ex(t["a"], t["b"]).info,
+    "factors": lambda t: linalg.cholesky_ex(t["s"]).info,
+    "of many sides": lambda t: linalg.solve_ex(t["a"], t["s"] @ t["c"]).info,
+}
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_which_pivot_is_none_is_told(name: str) -> None:
+    """Who asks for no exception looks there."""
+    tensors = {"a": square(3, 5), "b": torch.randn(5, 3), "s": positive(3, 5), "c": torch.randn(3, 9)}
+    tensors["a"][1, :, 1] = 0.0
+    tensors["a"][3] = 0.0
+    tensors["s"][2, 2, 2] = -4.0
+    tensors["s"][4, 0, 0] = 0.0
+    call = TOLD[name]
+    names = {"inverses": "a", "solutions": "ab", "factors": "s", "of many sides": "asc"}[name]
+    given = {key: tensors[key] for key in names}
+    problem = problem_of(call, given, varying=False)
+    assert "solved_in_registers" in applying(problem)
+    source = generate(problem, ()).kernel.source
+    plan = plan_of(source, given)
+    (found,) = execute(plan, build(source, plan.instances, "checked"), given, Options(case="told")).outputs
+    assert torch.equal(found, call(given)) and int(found.count_nonzero()) == 2
+
+
 @pytest.mark.parametrize(
     ("call", "tensors"),
     [

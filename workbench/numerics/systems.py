@@ -23,6 +23,8 @@ Result = Tracked | tuple[Tracked, ...]
 
 _MANY = 16
 """Rows from which on roundings are taken to cancel as often as not, and grow by the root of their number."""
+_TOLD = {"inv": 1, "cholesky": 1, "solve": 3}
+"""Which result says what pivot is none."""
 _LOG = 4.0
 """Roundings of a logarithm and of a sum of some."""
 
@@ -43,8 +45,10 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
         assert sides is not None
         columns = replace(system, upper=not system.upper, left=True)
         turned = (_turned(made[0]), *made[1:])
-        found = settled(columns, turned, _turned(matrix), _turned(sides))
-        return (_turned(found[0]), *found[1:]) if isinstance(found, tuple) else _turned(found)
+        of_columns = settled(columns, turned, _turned(matrix), _turned(sides))
+        if isinstance(of_columns, tuple):
+            return (_turned(of_columns[0]), *of_columns[1:])
+        return _turned(of_columns)
     off = _off(system, matrix)
     values = [one.value.to(torch.float64) for one in made]
     match system.kind:
@@ -64,8 +68,11 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
         rounded(value, accumulate_unit(one.dtype) * value.abs(), (torch.zeros_like(error), error), one.dtype)
         for one, value, error in zip(made, values, errors, strict=False)
     ]
-    found = (*ruled, *made[len(ruled) :])
-    return found if len(found) > 1 else found[0]
+    found = [*ruled, *made[len(ruled) :]]
+    if told := _TOLD.get(system.kind):  # which pivot is none: of a matrix that may have one nothing is asked
+        lost = errors[0].isinf().reshape(*off.matrix.shape[:-2], -1)[..., 0]
+        found[told] = replace(made[told], shared=torch.where(lost, torch.inf, made[told].shared))
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 def _turned(x: Tracked) -> Tracked:

@@ -17,17 +17,18 @@ from workbench.model.systems import System, is_single, system_of
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
 from workbench.problem.small_systems import MOST_SIDES, most_rows
 
-_READ_FIRST = {"slogdet": 2}
-"""Results of an operation that are made, where it is not its first alone."""
+_MADE = {"slogdet": {0, 1}, "inv": {0, 1}, "cholesky": {0, 1}, "solve": {0, 3}}
+"""Results that are made, where it is not the first alone: the last says which pivot was none, from 1, or 0.
+Nobody is told the order of rows."""
 
 
 def solved_in_registers(edit: GraphEdit, node: OpNode) -> OpNode | None:
-    """A small system of which nobody reads factors or pivots, as arithmetic on the elements of its matrix."""
+    """A small system of which nobody reads the order of rows, as arithmetic on the elements of its matrix."""
     system = system_of(node)
     if system is None or not _is_small(edit, system):
         return None
-    made = _READ_FIRST.get(system.kind, 1)
-    if any(edit.is_read(node, item) for item in range(made, len(node.outs))):
+    made = _MADE.get(system.kind, {0})
+    if any(edit.is_read(node, item) for item in range(len(node.outs)) if item not in made):
         return None
     many = _has_many_sides(edit, system)
     one = (*edit.spec(system.matrix).dims[:-2], *((1,) if many else ()))
@@ -95,30 +96,47 @@ class _Registers:
             signs = [self._op("sign.default", pivot) for pivot in pivots]
             logs = [self._op("log.default", self._op("abs.default", pivot)) for pivot in pivots]
             return self._product([*signs, sign]), self._total(logs)
+        told = max(_MADE.get(system.kind, {0}))
         if not system.left:  # the same as a system that is turned
             rows = [list(column) for column in zip(*rows, strict=True)]
             system = replace(system, upper=not system.upper)
-        return (self._together(self._solution(system, rows), outs[0], system.left),)
+        solution, pivots = self._solution(system, rows)
+        result = self._together(solution, outs[0], system.left)
+        if not told:
+            return (result,)
+        which = self._which_is_none(pivots, outs[told])
+        return (*(result,) * told, which)  # what lies between nobody reads
 
-    def _solution(self, system: System, rows: list[Row]) -> list[Row]:
+    def _which_is_none(self, pivots: Row, out: OutputSpec) -> Ref:
+        found = self._number(0.0)
+        for at in reversed(range(len(pivots))):
+            size = self._op("abs.default", pivots[at])  # a factor's may be NaN: the root of a negative number
+            there = self._op("gt.Tensor", size, self._number(0.0), dtype="bool")
+            found = self._op("where.self", there, found, self._number(at + 1.0))
+        return self.edit.view(self.edit.converted(found, out.dtype), out.dims)
+
+    def _solution(self, system: System, rows: list[Row]) -> tuple[list[Row], Row]:
+        """And pivots, where some are looked for."""
         count = len(rows)
         if system.kind == "cholesky":
-            return self._cholesky(rows, system.upper)
+            factor = self._cholesky(rows, system.upper)
+            return factor, [factor[at][at] for at in range(count)]
         sides = self._sides(system) if system.sides is not None else self._unit(count)
         if system.kind in ("solve", "inv"):
             return self._solved(rows, sides)
         turned = [list(column) for column in zip(*rows, strict=True)]
         if system.kind == "triangular":
             walk = self._backward if system.upper else self._forward
-            return walk(rows, sides, system.unit)
+            return walk(rows, sides, system.unit), []
         lower, upper = (turned, rows) if system.upper else (rows, turned)
-        return self._backward(upper, self._forward(lower, sides))
+        return self._backward(upper, self._forward(lower, sides)), []
 
-    def _solved(self, rows: list[Row], sides: list[Row]) -> list[Row]:
+    def _solved(self, rows: list[Row], sides: list[Row]) -> tuple[list[Row], Row]:
         """Gaussian elimination on both, and what is left from the last row up."""
         count = len(rows)
         both, _ = self._eliminated([[*row, *side] for row, side in zip(rows, sides, strict=True)], count)
-        return self._backward([row[:count] for row in both], [row[count:] for row in both])
+        found = self._backward([row[:count] for row in both], [row[count:] for row in both])
+        return found, [both[at][at] for at in range(count)]
 
     def _pivots(self, rows: list[Row]) -> tuple[Row, Ref]:
         """The diagonal of what is left of the matrix, and the sign of how its rows were moved."""

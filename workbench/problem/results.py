@@ -52,7 +52,9 @@ def _named(returned: Any) -> dict[str, Tensor] | None:
     if isinstance(returned, dict):
         named = dict(returned)
     elif dataclasses.is_dataclass(returned) and not isinstance(returned, type):
-        named = {field.name: getattr(returned, field.name) for field in dataclasses.fields(returned)}
+        fields = ((field, getattr(returned, field.name)) for field in dataclasses.fields(returned))
+        # A loss that there is only in training is left to its default, which is what it was.
+        named = {field.name: one for field, one in fields if one is not None or field.default is not None}
     else:
         return None
     is_plain = all(isinstance(name, str) and isinstance(one, Tensor) for name, one in named.items())

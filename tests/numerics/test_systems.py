@@ -158,3 +158,13 @@ def test_which_pivot_is_none_is_not_asked_of_what_may_be_singular() -> None:
     node = OpNode(name="made", op="aten.linalg_inv_ex.default", args=(Ref(ref="a"),), outs=outs)
     error = Running({}).outputs(Graph(nodes=(node,), outputs=(Ref(ref="made", item=1),)), tensors)[0].error
     assert error[7].isinf() and not error[[at for at in range(40) if at != 7]].any()
+
+
+@pytest.mark.parametrize("name", ["inv", "solve", "one side"])
+def test_nothing_is_asked_of_the_inverse_of_a_singular_matrix(name: str) -> None:
+    """A library that finds a pivot of zero leaves what it has come to, which may be numbers."""
+    tensors = given(3)
+    tensors["a"][2] = torch.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 1.0, 1.0]])
+    tensors["a"][3] = 0.0
+    error = tracked(name, tensors).error.reshape(40, -1)
+    assert error[2:4].isinf().all() and error[4:].isfinite().all()

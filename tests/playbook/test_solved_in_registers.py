@@ -161,3 +161,13 @@ def test_sizes_of_small_matrices_are_fixed_and_those_of_large_ones_are_not() -> 
     assert any("3 along axis 1 of a" in note for note in small.notes)
     large = opened(f"{source}inputs = [torch.randn(4, 30, 30) + 9 * torch.eye(30), torch.randn(4, 30)]\n")
     assert all(isinstance(dim, str) for spec in large.tensors for dim in spec.dims)
+
+
+def test_comparisons_are_no_constants_to_a_compiler() -> None:
+    """In a template NVRTC would ask each choice what all choices before it come to, way by way."""
+    tensors = {"v": torch.randn(9, 40, 6), "y": torch.randn(9, 40)}
+    call: Call = lambda t: linalg.solve(t["v"].mT @ t["v"], t["v"].mT @ t["y"][..., None])  # noqa: E731
+    vector = (("threads_per_row", "eight"), ("vector_width", "4"))
+    source = generate(problem_of(call, tensors, varying=False), vector).kernel.source
+    assert "template <int VEC>" in source and source.count(" bool ") >= 15
+    assert "const bool" not in source

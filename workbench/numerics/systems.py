@@ -113,9 +113,9 @@ def _off(system: System, x: Tracked) -> _Off:
 
 
 def _inverse(matrix: Tensor) -> Tensor:
-    """Of a singular one what is infinite, or as large as makes no difference."""
-    inverse: Tensor = torch.linalg.inv_ex(matrix)[0].nan_to_num(torch.inf)
-    return inverse
+    """Infinite where there is none: what a library leaves then is as it happens to be."""
+    inverse, none = torch.linalg.inv_ex(matrix)
+    return torch.where((none != 0)[..., None, None], torch.inf, inverse.nan_to_num(torch.inf))
 
 
 def _solved(off: _Off, inverse: Tensor, found: Tensor, sides: Tensor) -> Tensor:

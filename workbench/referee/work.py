@@ -13,6 +13,7 @@ from typing import Any
 
 from workbench.model import (
     DTYPE_BYTES,
+    H100,
     Case,
     Contract,
     OpNode,
@@ -23,6 +24,7 @@ from workbench.model import (
     over_fp32,
     size_of,
 )
+from workbench.problem.slow_calls import batched_us
 from workbench.referee.convolution import Shape, convolution_of, convolved_of
 
 _FREE = """
@@ -91,6 +93,11 @@ def library_operations(
     seen to, by its sizes, where it multiplies float32 in float32 or 16-bit numbers.
     """
     direct = flops(name, inputs, output, args)
+    if name == "bmm":
+        batch, rows, columns = output
+        us = batched_us(batch, rows, columns, inputs[0][-1], factor_bytes)
+        waited = 1e-6 * us * LIBRARY_EFFICIENCY * H100.fp32_flops_per_s
+        return max(direct / over_fp32(contract, factor_bytes), waited)
     if name != "convolution" or not (factor_bytes == 2 or (factor_bytes == 4 and contract == "ieee-fp32")):
         return direct / over_fp32(contract, factor_bytes)
     groups = int(args[8]) if len(args) > 8 else 1

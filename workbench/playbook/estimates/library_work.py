@@ -8,10 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from workbench.model import DTYPE_BYTES, Convolved, ConvolvedSide, base_name, cudnn_operations, over_fp32
+from workbench.model import (
+    DTYPE_BYTES,
+    H100,
+    Convolved,
+    ConvolvedSide,
+    base_name,
+    cudnn_operations,
+    over_fp32,
+)
 from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.ir.program import Convolution, LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
+from workbench.problem.slow_calls import batched_us
 
 _PRODUCTS = ("mm", "bmm", "addmm", "_addmm_activation")
 _OF_FP32 = 0.87
@@ -47,11 +56,16 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         return moved, 2.0 * pairs * (key[-1] + value[-1]) / over_fp32("ieee-fp32", max(widths[:3]))
     if base_name(call.op) in _PRODUCTS and len(shapes) > 1:
         faster = over_fp32("ieee-fp32", max(widths[-2:]))
-        asked = 2.0 * math.prod(shapes[-2]) * shapes[-1][-1]
+        (*batch, rows, terms), columns = shapes[-2], shapes[-1][-1]
+        waited = 0.0
+        if batch:
+            us = batched_us(batch[0], rows, columns, terms, max(widths[-2:]))
+            waited = 1e-6 * us * H100.fp32_flops_per_s
+        asked = 2.0 * math.prod(shapes[-2]) * columns
         if faster > 1.0:
-            return moved, asked / faster
-        asked *= _edge(shapes[-2][-2]) * _edge(shapes[-1][-1]) / _OF_FP32
-        return moved, asked + min(_BEGUN, _OF_SMALL * asked)
+            return moved, max(asked / faster, waited)
+        asked *= _edge(rows) * _edge(columns) / _OF_FP32
+        return moved, max(asked + min(_BEGUN, _OF_SMALL * asked), waited)
     return moved, 0.0
 
 

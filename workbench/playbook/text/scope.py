@@ -99,8 +99,13 @@ class Scope:
         return self.bound[expr.serial]
 
     def declare(self, expr: Expr, name: str, code: str) -> Text:
-        """Write the statement that gives a value its name; how it is called from then on."""
-        self.lines += statement(f"const {CTYPES[expr.dtype]} {name} = {code};")
+        """Write the statement that gives a value its name; how it is called from then on.
+
+        A constant integer may be one that the compiler knows: in a template NVRTC asks all that it is made
+        of, once for every way there. Fifteen comparisons in a chain of choices took minutes.
+        """
+        const = "const " if is_float(expr.dtype) else ""
+        self.lines += statement(f"{const}{CTYPES[expr.dtype]} {name} = {code};")
         return Text(name)
 
     def text(self, expr: Expr) -> Text:

@@ -3,8 +3,8 @@
     python benchmarks/model_of_cells.py [--seconds 300] [--cells NAME ...]
 
 Reads ``benchmarks/receipts/*-off-grid-*.json``, the newest time of each cell, and models both at the cell's
-own shape with the referee's functions. A problem opens in some seconds: cells are taken in a drawn order until
-the time is up. A line a cell, those that are furthest off last, and a summary. Needs no GPU.
+own shape with the referee's functions. A problem opens in some seconds: cells are taken in a drawn order
+until the time is up. A line a cell, those that are furthest off last, and a summary. Needs no GPU.
 """
 
 from __future__ import annotations

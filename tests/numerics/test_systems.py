@@ -84,7 +84,7 @@ def test_float32_is_within_the_bound_and_a_wrong_one_is_not(name: str, rows: int
     made = tracked(name, tensors)
     found = OPERATIONS[name][3](tensors)
     assert made.value.shape == found.shape
-    assert ((found - made.value).abs() <= made.error).all()
+    assert (((found - made.value).abs() <= made.error) | made.error.isinf()).all()
     assert float(made.error.isinf().double().mean()) < 0.1
     wrong = found * 1.01
     assert float(((wrong - made.value).abs() > made.error).double().mean()) > 0.4
@@ -168,3 +168,14 @@ def test_nothing_is_asked_of_the_inverse_of_a_singular_matrix(name: str) -> None
     tensors["a"][3] = 0.0
     error = tracked(name, tensors).error.reshape(40, -1)
     assert error[2:4].isinf().all() and error[4:].isfinite().all()
+
+
+def test_what_is_clamped_behind_no_inverse_is_not_asked_either() -> None:
+    """One library leaves a number where another has NaN, which no range makes a number."""
+    out = (OutputSpec(dtype="f32", dims=(1,)),)
+    tensors = given(3)
+    tensors["a"][4, :2] = 0.0
+    inverse = OpNode(name="i", op="aten.linalg_inv_ex.default", args=(Ref(ref="a"),), outs=out * 2)
+    clamp = OpNode(name="made", op="aten.clamp.default", args=(Ref(ref="i", item=0), 0, 1), outs=out)
+    made = Running({}).outputs(Graph(nodes=(inverse, clamp), outputs=(Ref(ref="made"),)), tensors)[0]
+    assert made.error[4].isinf().all() and made.error[5:].isfinite().all()

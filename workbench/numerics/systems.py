@@ -64,15 +64,19 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
         case _:
             assert sides is not None
             errors = [_of_solution(off, values[0], sides)]
-    ruled = [
-        rounded(value, accumulate_unit(one.dtype) * value.abs(), (torch.zeros_like(error), error), one.dtype)
-        for one, value, error in zip(made, values, errors, strict=False)
-    ]
+    ruled = [_ruled(one, error) for one, error in zip(made, errors, strict=False)]
     found = [*ruled, *made[len(ruled) :]]
     if told := _TOLD.get(system.kind):  # which pivot is none: of a matrix that may have one nothing is asked
         lost = errors[0].isinf().reshape(*off.matrix.shape[:-2], -1)[..., 0]
         found[told] = replace(made[told], shared=torch.where(lost, torch.inf, made[told].shared))
     return tuple(found) if len(found) > 1 else found[0]
+
+
+def _ruled(made: Tracked, error: Tensor) -> Tracked:
+    """Where nothing is asked a kernel may have no number, which is none when it is clamped either."""
+    value = torch.where(error.isinf(), torch.nan, made.value.to(torch.float64))
+    own = accumulate_unit(made.dtype) * value.abs().nan_to_num(0.0, 0.0)
+    return rounded(value, own, (torch.zeros_like(error), error), made.dtype)
 
 
 def _turned(x: Tracked) -> Tracked:

@@ -32,9 +32,12 @@ def plan_of(source: str, tensors: Mapping[str, Tensor]) -> Plan:
     return interpret(parse(source), metas_of(tensors), H100, library_meta)
 
 
-def run(source: str, tensors: Mapping[str, Tensor], mode: Mode = "plain") -> Execution:
+def run(
+    source: str, tensors: Mapping[str, Tensor], mode: Mode = "plain", *, races: bool = False
+) -> Execution:
     plan = plan_of(source, tensors)
-    return execute(plan, build(source, plan.instances, mode), dict(tensors), Options(case="test"))
+    options = Options(case="test", races=races)
+    return execute(plan, build(source, plan.instances, mode), dict(tensors), options)
 
 
 def reference(call: Call, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:

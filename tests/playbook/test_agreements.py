@@ -2,11 +2,8 @@
 
 import torch
 
-from tests.playbook.running import plan_of
+from tests.playbook.running import run
 from tests.problem.test_intake import opened
-from workbench.emulator.build import build
-from workbench.emulator.execute import execute
-from workbench.emulator.values import Options
 from workbench.playbook.generate import generate
 
 
@@ -16,7 +13,6 @@ def test_a_size_that_is_a_sum_is_read_where_its_parts_are() -> None:
     problem = opened(f"{source}inputs = [torch.rand(30), torch.randn(20), torch.randn(12)]\n")
     tensors = {"h": torch.rand(40), "g": torch.randn(25), "b": torch.randn(17)}
     source = generate(problem, ()).kernel.source
-    plan = plan_of(source, tensors)
-    (found,) = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="s")).outputs
+    (found,) = run(source, tensors, "checked").outputs
     right = torch.nn.functional.pad(tensors["h"], (0, 2)) + torch.cat([tensors["g"], tensors["b"]])
     torch.testing.assert_close(found, right)

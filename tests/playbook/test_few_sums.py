@@ -6,11 +6,8 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import plan_of, reference
+from tests.playbook.running import reference, run
 from tests.problem.test_intake import opened
-from workbench.emulator.build import build
-from workbench.emulator.execute import execute
-from workbench.emulator.values import Options
 from workbench.model import Vector
 from workbench.playbook.generate import generate
 from workbench.playbook.graph.rewrites import applying
@@ -53,8 +50,7 @@ def test_as_torch_has_them(name: str) -> None:
     for vector in VECTORS:
         source = generate(problem, vector).kernel.source
         assert "mm" not in source
-        plan = plan_of(source, tensors)
-        done = execute(plan, build(source, plan.instances, "checked"), tensors, Options(case="r", races=True))
+        done = run(source, tensors, "checked", races=True)
         assert not done.report.hazards, done.report.hazards[0].message
         (right,) = reference(call, tensors)
         rough = 2e-2 if tensors["a"].dtype == torch.bfloat16 else 1e-4

@@ -6,11 +6,8 @@ import pytest
 import torch
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import plan_of, reference
+from tests.playbook.running import reference, run
 from tests.problem.test_intake import opened
-from workbench.emulator.build import build
-from workbench.emulator.execute import execute
-from workbench.emulator.values import Options
 from workbench.playbook.generate import generate
 from workbench.playbook.graph.rewrites import applying
 from workbench.problem.small_systems import MOST_INVERTED, MOST_UNKNOWNS
@@ -92,8 +89,7 @@ def test_as_torch_has_them(name: str) -> None:
     assert "solved_in_registers" in applying(problem)
     kernel = generate(problem, ()).kernel.source
     assert "linalg" not in kernel and "cholesky_" not in kernel
-    plan = plan_of(kernel, tensors)
-    done = execute(plan, build(kernel, plan.instances, "checked"), tensors, Options(case="races", races=True))
+    done = run(kernel, tensors, "checked", races=True)
     assert not done.report.hazards, done.report.hazards[0].message
     for one, right in zip(done.outputs, reference(call, tensors), strict=True):
         torch.testing.assert_close(one.double(), right, rtol=1e-3, atol=1e-4)
@@ -106,10 +102,7 @@ def test_the_determinant_of_a_singular_matrix_is_zero() -> None:
     tensors["a"][0, :, 1] = 0.0
     tensors["a"][1] = 0.0
     source = generate(problem_of(lambda t: linalg.det(t["a"]), tensors, varying=False), ()).kernel.source
-    plan = plan_of(source, tensors)
-    (found,) = execute(
-        plan, build(source, plan.instances, "checked"), tensors, Options(case="singular")
-    ).outputs
+    (found,) = run(source, tensors, "checked").outputs
     assert found[:2].tolist() == [0.0, 0.0] and bool(found.isfinite().all())
 
 
@@ -135,8 +128,7 @@ def test_which_pivot_is_none_is_told(name: str) -> None:
     problem = problem_of(call, given, varying=False)
     assert "solved_in_registers" in applying(problem)
     source = generate(problem, ()).kernel.source
-    plan = plan_of(source, given)
-    (found,) = execute(plan, build(source, plan.instances, "checked"), given, Options(case="told")).outputs
+    (found,) = run(source, given, "checked").outputs
     assert torch.equal(found, call(given)) and int(found.count_nonzero()) == 2
 
 

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 
 from workbench.model.problem import Arg, OpNode, Ref
 
+MATRIX_AT = {"cholesky_solve": 1}
+"""Which argument is the matrix, by ATen name, where it is not the first."""
+_TOLD = {"inv": 1, "cholesky": 1, "solve": 3}
+
 
 @dataclass(frozen=True)
 class System:
@@ -26,6 +30,11 @@ class System:
     """The diagonal is taken to be one."""
     left: bool = True
     """False where right sides are rows, and ``x @ matrix`` is what equals them."""
+
+    @property
+    def told(self) -> int | None:
+        """Which result says what pivot is none, counted from 1, or 0; None where none does."""
+        return _TOLD.get(self.kind)
 
 
 def system_of(node: OpNode) -> System | None:

@@ -118,8 +118,7 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
             values.mul_(sampler.high).add_(sampler.low)
         case "covariances":
             root = torch.randn(shape, generator=generator, dtype=torch.float64)
-            values = root @ root.mT / shape[-1] + _LEAST_VARIANCE * torch.eye(shape[-1], dtype=torch.float64)
-            values.mul_(sampler.high)
+            values = sampler.high * covariances_of(root)
         case "uniform":
             values = torch.rand(shape, generator=generator, dtype=torch.float64)
             values.mul_(sampler.high - sampler.low).add_(sampler.low)
@@ -139,6 +138,13 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
     if is_float(meta.dtype):
         return values.to(torch.float64)
     return values.to(dtype)
+
+
+def covariances_of(root: torch.Tensor) -> torch.Tensor:
+    """Symmetric positive definite matrices of any ones with elements of about one."""
+    size = root.shape[-1]
+    unit = torch.eye(size, dtype=root.dtype, device=root.device)
+    return root @ root.mT / size + _LEAST_VARIANCE * unit
 
 
 def _shaped(

@@ -23,8 +23,6 @@ Result = Tracked | tuple[Tracked, ...]
 
 _MANY = 16
 """Rows from which on roundings are taken to cancel as often as not, and grow by the root of their number."""
-_TOLD = {"inv": 1, "cholesky": 1, "solve": 3}
-"""Which result says what pivot is none."""
 _LOG = 4.0
 """Roundings of a logarithm and of a sum of some."""
 
@@ -66,9 +64,9 @@ def settled(system: System, made: tuple[Tracked, ...], matrix: Tracked, sides: T
             errors = [_of_solution(off, values[0], sides)]
     ruled = [_ruled(one, error) for one, error in zip(made, errors, strict=False)]
     found = [*ruled, *made[len(ruled) :]]
-    if told := _TOLD.get(system.kind):  # which pivot is none: of a matrix that may have one nothing is asked
-        lost = errors[0].isinf().reshape(*off.matrix.shape[:-2], -1)[..., 0]
-        found[told] = replace(made[told], shared=torch.where(lost, torch.inf, made[told].shared))
+    if system.told is not None:  # of a matrix that may have no inverse it is not asked which pivot is none
+        lost, told = errors[0].isinf().reshape(*off.matrix.shape[:-2], -1)[..., 0], made[system.told]
+        found[system.told] = replace(told, shared=torch.where(lost, torch.inf, told.shared))
     return tuple(found) if len(found) > 1 else found[0]
 
 

@@ -138,6 +138,8 @@ def stand_in(
     """A tensor like one that was too large to send, drawn from a sampler's kind and range."""
     import torch
 
+    from workbench.numerics.inputs import covariances_of
+
     result = _laid_out(shape, strides, getattr(torch, dtype.removeprefix("torch.")))
     match sampler:
         case "bools":
@@ -147,8 +149,7 @@ def stand_in(
         case "uniform":
             return result.uniform_(low, high)
         case "covariances":
-            root = torch.randn(shape)
-            return result.copy_(high * (root @ root.mT / shape[-1] + 0.25 * torch.eye(shape[-1])))
+            return result.copy_(high * covariances_of(torch.randn(shape)))
         case _:
             return result.normal_(low, high)
 

@@ -39,8 +39,6 @@ SOLVING = {
 host does between. Nanoseconds a row of a matrix, where they are many: 262144 inverses of three rows take
 398 us, as many solutions by a factor of four rows 2473."""
 SOLVING["cholesky_inverse"] = SOLVING["cholesky_solve"]  # not measured: two triangles as well
-MATRIX = {"cholesky_solve": 1}
-"""Which argument of those is the matrix, where it is not the first."""
 
 _BLOCK_NS, _TERM_US = 1.5, 0.03
 """Of a product of many small matrices, whose results are one tile each: for every block, and for every term

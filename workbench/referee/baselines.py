@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value, base_name
-from workbench.problem.slow_calls import MATRIX, SOLVING, TAKEN_APART, TOPK, solving_us, topk_us
+from workbench.model.systems import MATRIX_AT
+from workbench.problem.slow_calls import SOLVING, TAKEN_APART, TOPK, solving_us, topk_us
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import (
     EXTERNAL,
@@ -151,7 +152,7 @@ def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[E
                 rows = math.prod(one.output) // count
                 time_us += topk_us(rows, one.elements // rows)
             if one.name in SOLVING:
-                _, shape, _ = one.inputs[MATRIX.get(one.name, 0)]
+                _, shape, _ = one.inputs[MATRIX_AT.get(one.name, 0)]
                 time_us += solving_us(one.name, math.prod(shape[:-2]), shape[-1])
     for group in _groups(nodes):
         time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})

@@ -15,10 +15,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.model import Case, Contract, Problem, base_name
+from workbench.model.systems import MATRIX_AT
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
-from workbench.problem.slow_calls import MATRIX, SOLVING
+from workbench.problem.slow_calls import SOLVING
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, factors, library_operations
 
@@ -63,7 +64,7 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 def _row(base: str, args: tuple[Any, ...]) -> int:
     """Length of the rows an operation works on that gives each a block of its own; of a matrix, its rows."""
     if base in SOLVING:
-        return int(args[MATRIX.get(base, 0)].shape[-1])
+        return int(args[MATRIX_AT.get(base, 0)].shape[-1])
     if (base not in ROW_OPS and base != "topk") or not args[0].dim():
         return 0
     x = args[0]

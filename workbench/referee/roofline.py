@@ -22,8 +22,9 @@ from workbench.model import (
     base_name,
     fastest_over_fp32,
 )
+from workbench.model.systems import MATRIX_AT
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
-from workbench.problem.slow_calls import MATRIX, SOLVING, TOPK, solving_us, topk_us
+from workbench.problem.slow_calls import SOLVING, TOPK, solving_us, topk_us
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
@@ -257,7 +258,7 @@ def _beyond_bytes_us(plan: Plan, step: Library) -> float:
     """Of a call that waits for more than its bytes."""
     name = base_name(step.op)
     if name in SOLVING:
-        matrix = step.args[MATRIX.get(name, 0)]
+        matrix = step.args[MATRIX_AT.get(name, 0)]
         assert isinstance(matrix, BufferArg)
         shape = plan.meta_of(matrix.buffer).shape
         return solving_us(name, math.prod(shape[:-2]), shape[-1])

@@ -9,6 +9,7 @@ import math
 from dataclasses import replace
 
 from workbench.model import base_name
+from workbench.model.systems import MATRIX_AT
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
@@ -22,7 +23,7 @@ from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.packs import together_where
 from workbench.playbook.schedules.residency import resident
 from workbench.playbook.text.indexing import is_unit
-from workbench.problem.slow_calls import MATRIX, SOLVING, solving_us, topk_us
+from workbench.problem.slow_calls import SOLVING, solving_us, topk_us
 
 _SLICES = 112
 """Of L2, each of which is taken to join 16 bytes a clock. An assumption, fitted to one number: torch.compile
@@ -106,7 +107,7 @@ def library_us(asked: Asked, call: LibraryCall) -> float:
     """What such a call of the library takes beyond its bytes: to sort first, or for an atomic an element."""
     name = base_name(call.op)
     if name in SOLVING:
-        matrix = call.args[MATRIX.get(name, 0)]
+        matrix = call.args[MATRIX_AT.get(name, 0)]
         assert isinstance(matrix, LibraryArgument)
         order = asked.at((matrix.shape or asked.program.buffers[matrix.buffer].shape)[-1])
         return solving_us(name, _elements(asked, matrix) / order**2, order)

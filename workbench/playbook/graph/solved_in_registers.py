@@ -11,15 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial, reduce
 
 from workbench.model import Arg, Dim, DType, OpNode, OutputSpec, Ref
 from workbench.model.systems import System, is_single, system_of
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
 from workbench.problem.small_systems import MOST_SIDES, most_rows
-
-_MADE = {"slogdet": {0, 1}, "inv": {0, 1}, "cholesky": {0, 1}, "solve": {0, 3}}
-"""Results that are made, where it is not the first alone: the last says which pivot was none, from 1, or 0.
-Nobody is told the order of rows."""
 
 
 def solved_in_registers(edit: GraphEdit, node: OpNode) -> OpNode | None:
@@ -27,7 +24,7 @@ def solved_in_registers(edit: GraphEdit, node: OpNode) -> OpNode | None:
     system = system_of(node)
     if system is None or not _is_small(edit, system):
         return None
-    made = _MADE.get(system.kind, {0})
+    made = {0, 1} if system.kind == "slogdet" else {0, system.told}
     if any(edit.is_read(node, item) for item in range(len(node.outs)) if item not in made):
         return None
     many = _has_many_sides(edit, system)
@@ -92,20 +89,19 @@ class _Registers:
         if system.kind in ("det", "slogdet"):
             pivots, sign = self._pivots(rows)
             if system.kind == "det":
-                return (self._product([*pivots, sign]),)
+                return (self._all("mul.Tensor", [*pivots, sign]),)
             signs = [self._op("sign.default", pivot) for pivot in pivots]
             logs = [self._op("log.default", self._op("abs.default", pivot)) for pivot in pivots]
-            return self._product([*signs, sign]), self._total(logs)
-        told = max(_MADE.get(system.kind, {0}))
+            return self._all("mul.Tensor", [*signs, sign]), self._all("add.Tensor", logs)
         if not system.left:  # the same as a system that is turned
             rows = [list(column) for column in zip(*rows, strict=True)]
             system = replace(system, upper=not system.upper)
         solution, pivots = self._solution(system, rows)
         result = self._together(solution, outs[0], system.left)
-        if not told:
+        if system.told is None:
             return (result,)
-        which = self._which_is_none(pivots, outs[told])
-        return (*(result,) * told, which)  # what lies between nobody reads
+        which = self._which_is_none(pivots, outs[system.told])
+        return (*(result,) * system.told, which)  # what lies between nobody reads
 
     def _which_is_none(self, pivots: Row, out: OutputSpec) -> Ref:
         found = self._number(0.0)
@@ -245,7 +241,7 @@ class _Registers:
         elements = tuple(self.edit.view(self._spread(element, whole), one) for element in flat)
         beside = OutputSpec(dtype=out.dtype, dims=(*whole, len(elements)))
         joined = self.edit.add("aten.cat.default", (elements, len(whole)), beside)
-        if beside.dims == out.dims and (not self.many or not left):
+        if beside.dims == out.dims and not self.many:
             return joined
         if not left:
             return self.edit.view(joined, out.dims)
@@ -263,17 +259,8 @@ class _Registers:
         out = OutputSpec(dtype=spec.dtype, dims=whole)
         return self.edit.add("aten.expand.default", (element, shape_of(whole)), out)
 
-    def _product(self, parts: list[Ref]) -> Ref:
-        total, *rest = parts
-        for part in rest:
-            total = self._op("mul.Tensor", total, part)
-        return total
-
-    def _total(self, parts: list[Ref]) -> Ref:
-        total, *rest = parts
-        for part in rest:
-            total = self._op("add.Tensor", total, part)
-        return total
+    def _all(self, op: str, parts: list[Ref]) -> Ref:
+        return reduce(partial(self._op, op), parts)
 
     def _less(self, value: Ref, factor: Ref, other: Ref) -> Ref:
         return self._op("sub.Tensor", value, self._op("mul.Tensor", factor, other))

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.playbook.problems import Call, problem_of
-from tests.playbook.running import check
+from tests.playbook.running import check, run
+from tests.problem.cells import opened
 from workbench.playbook.generate import generate
+from workbench.problem.reference import Reference
 
 Tensors = dict[str, Tensor]
 
@@ -146,3 +148,21 @@ def test_any_product_of_few_terms_is_right(
     tensors = {"left": left, "right": right}
     source = generate(problem_of(call, tensors, varying=False), (("vector_width", width),)).kernel.source
     check(call, source, tensors, "checked")
+
+
+RESIDUAL = """def residual(x, y):
+    normal = x.transpose(1, 2) @ x + torch.eye(3, device=x.device)
+    weights = torch.linalg.solve(normal, x.transpose(1, 2) @ y[..., None])
+    return (y - (x @ weights).squeeze(-1)).square().sum(1)
+inputs = [torch.randn(5, 40, 3), torch.randn(5, 40)]
+"""
+
+
+def test_what_a_row_is_summed_up_to_goes_into_all_of_the_row() -> None:
+    """Each row has a line of its own fitted to its points."""
+    problem = opened(RESIDUAL)
+    source = generate(problem, (("threads_per_row", "warp"),)).kernel.source
+    assert "library(" not in source and source.count("__global__") == 1
+    x, y = torch.randn(7, 50, 3), torch.randn(7, 50)
+    (right,) = Reference(problem).call({"x": x, "y": y})
+    torch.testing.assert_close(run(source, {"x": x, "y": y}, "checked").outputs[0], right)

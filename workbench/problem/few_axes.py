@@ -25,8 +25,8 @@ BESIDE = 32
 """Neighbours behind such an axis from which on a warp's threads have one each."""
 ROW = 256
 """Neighbours behind such an axis that are a row for a team of threads."""
-SUMS = 36
-"""Results of a product at most, for a thread to have a part of the sum of each: six unknowns, squared."""
+SUMS = 64
+"""Results of a product at most, for a thread to have a part of the sum of each: eight unknowns, squared."""
 LONG_SUM = 16
 """Terms from which on such a sum is one along a row, and is not written out."""
 SORTED = 16

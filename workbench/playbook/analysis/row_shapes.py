@@ -16,7 +16,7 @@ from workbench.playbook.schedules.fitting import RowShape
 from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.indexing import divisors_of, is_unit
 
-_NEAR = 4
+_NEAR = 16
 """Elements from column to column up to which a warp's reads share their sectors."""
 
 

@@ -3,7 +3,7 @@
 Owns which products those are; few_terms.py has the rule's name. A library makes a launch of its own for each,
 tiles that three terms do not fill, and reads and writes what the kernel beside it has at hand. A term that is
 computed is computed again for each result that it goes into, and so may go into few, or into those that one
-reduction makes one number of.
+reduction makes one number of; or it is made once for a row, all of which it goes into.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def few_products(edit: GraphEdit, node: OpNode) -> OpNode | None:
     for operand, times, axis in sides:
         # What a table of few is made of is made once, or is little beside what is reduced.
         table = bool(reduced) and _is_table(edit.spec(operand).dims)
-        if not _may_be_in(edit, operand, times) and axis not in reduced and not table:
+        once = axis in reduced or table or _is_of_a_row(edit, operand, times)
+        if not once and not _may_be_in(edit, operand, times):
             return None
     dtype = edit.spec(left).dtype
     computed: DType = "f32" if dtype in _ROUNDED else dtype
@@ -84,6 +85,23 @@ def _may_be_in(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
         assert isinstance(operand, Ref)
         ref, made = operand, edit.made(operand)
     return made is None and not ref.item
+
+
+def _is_of_a_row(edit: GraphEdit, ref: Ref, times: Dim) -> bool:
+    """True for what is made of sums along the very axis that all results lie along: each point wants all
+    weights of a line that is fitted to them. The kernel that goes along the row for the sums has them."""
+    if not isinstance(times, str) or times in edit.spec(ref).dims:
+        return False
+    pending, seen = [ref], set[str]()
+    while pending:
+        made = edit.made(current := pending.pop())
+        if made is None or current.ref in seen:
+            continue
+        seen.add(current.ref)
+        if times not in made.outs[0].dims and any(times in edit.spec(one).dims for one in made.refs):
+            return True
+        pending += made.refs
+    return False
 
 
 def _is_table(dims: tuple[Dim, ...]) -> bool:

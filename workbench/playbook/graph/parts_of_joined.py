@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from workbench.model import Dim, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.model import Dim, OpNode, Ref
+from workbench.playbook.graph.elements import Elements, from_the_front, is_in_steps_of_one
+from workbench.playbook.graph.graph_edit import GraphEdit
 from workbench.playbook.graph.joined_last import stacked_along
 
 _CAT, _VIEW = "aten.cat.default", "aten.view.default"
@@ -21,18 +22,20 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """``cat(parts)[place]`` and ``stack(parts)[place]``; ``cat(parts)[start:end]`` of single elements."""
     match node:
         case OpNode(op=op, args=(Ref() as joined, int() as axis, int() as place)) if op == _SELECT:
-            part = _element(edit, joined, axis % len(edit.spec(joined).dims), place)
-            shape = shape_of(node.outs[0].dims)
-            changed = {"op": "aten.view.default", "args": (part, shape), "kwargs": ()}
-            return node.model_copy(update=changed) if part is not None else None
+            rank = len(edit.spec(joined).dims)
+            first = from_the_front(edit, joined, axis % rank, place)
+            places = tuple(first if at == axis % rank else None for at in range(rank))
+            element = None if first is None else Elements(edit, edit.elements).at(joined, places)
+            changed = {"op": "aten.alias.default", "args": (element,), "kwargs": ()}
+            return node.model_copy(update=changed) if element is not None else None
         case OpNode(op=op, args=(Ref() as joined, int() as axis, int() as start, *_)) if op == _SLICE:
             axis %= len(edit.spec(joined).dims)
-            count, first = node.outs[0].dims[axis], _from_the_front(edit, joined, axis, start)
-            if not _is_in_steps_of_one(node) or not isinstance(count, int) or first is None or not count:
+            count, first = node.outs[0].dims[axis], from_the_front(edit, joined, axis, start)
+            if not is_in_steps_of_one(node) or not isinstance(count, int) or first is None or not count:
                 return None
             parts = list[Ref]()
             for at in range(count):
-                part = _element(edit, joined, axis, first + at, whole=True)
+                part = _element(edit, joined, axis, first + at)
                 if part is None:
                     return None
                 parts.append(part)
@@ -40,28 +43,23 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
     return None
 
 
-def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = False) -> Ref | None:
-    """One element along ``axis``, which stays, of the part that it lies in; with ``whole`` only where that is
-    all of the part. None where nothing is joined along the axis."""
-    place_at, made = _from_the_front(edit, ref, axis, place), edit.made(ref)
+def _element(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
+    """The part that is one element along ``axis``, at this place; None where there is none."""
+    place_at, made = from_the_front(edit, ref, axis, place), edit.made(ref)
     if made is None or place_at is None:
         return None
     match made:
         case OpNode(op=op, args=((*parts,), *along)) if op == _CAT and _axis(made, along) == axis:
             for part in parts:
                 assert isinstance(part, Ref)
-                count, dtype = edit.spec(part).dims[axis], made.outs[0].dtype
+                count = edit.spec(part).dims[axis]
                 if not isinstance(count, int):
                     return None
-                if place_at >= count:
-                    place_at -= count
-                    continue
-                found = part if count == 1 else _element(edit, part, axis, place_at, whole=whole)
-                if found is None and not whole:
-                    found = _taken(edit, part, axis, place_at)
-                return (
-                    None if found is None else edit.converted(found, dtype)
-                )  # parts may be of several types
+                if place_at < count:
+                    found = part if count == 1 else _element(edit, part, axis, place_at)
+                    # Parts may be of several types.
+                    return None if found is None else edit.converted(found, made.outs[0].dtype)
+                place_at -= count
         case OpNode(op=op) if op == _VIEW:
             stacked = stacked_along(edit, made, axis - len(made.outs[0].dims))
             if not stacked:
@@ -69,9 +67,9 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int, *, whole: bool = 
             one = edit.view(stacked[place_at], _with_axis(edit, stacked[0], axis, 1))
             return edit.converted(one, made.outs[0].dtype)
         case OpNode(op=op, args=(Ref() as of, int() as along, int() as start, *_)) if op == _SLICE:
-            first = _from_the_front(edit, of, axis, start)
-            if along % len(made.outs[0].dims) == axis and _is_in_steps_of_one(made) and first is not None:
-                return _element(edit, of, axis, first + place_at, whole=whole)
+            first = from_the_front(edit, of, axis, start)
+            if along % len(made.outs[0].dims) == axis and is_in_steps_of_one(made) and first is not None:
+                return _element(edit, of, axis, first + place_at)
     return None
 
 
@@ -80,26 +78,7 @@ def _with_axis(edit: GraphEdit, ref: Ref, axis: int, size: int) -> tuple[Dim, ..
     return (*dims[:axis], size, *dims[axis:])
 
 
-def _taken(edit: GraphEdit, part: Ref, axis: int, place: int) -> Ref:
-    spec = edit.spec(part)
-    one = OutputSpec(dtype=spec.dtype, dims=(*spec.dims[:axis], *spec.dims[axis + 1 :]))
-    taken = edit.add(_SELECT, (part, axis, place), one, "element")
-    return edit.view(taken, (*spec.dims[:axis], 1, *spec.dims[axis + 1 :]))
-
-
 def _axis(node: OpNode, along: Sequence[object]) -> int:
     axis = along[0] if along else 0
     assert isinstance(axis, int)
     return axis % len(node.outs[0].dims)
-
-
-def _from_the_front(edit: GraphEdit, ref: Ref, axis: int, place: int) -> int | None:
-    """A place counted from the first element; None where it is counted from an end that nobody knows."""
-    length = edit.spec(ref).dims[axis]
-    if place >= 0:
-        return place
-    return place + length if isinstance(length, int) else None
-
-
-def _is_in_steps_of_one(node: OpNode) -> bool:
-    return node.args[4:] in ((), (1,)) and dict(node.kwargs).get("step", 1) == 1

@@ -24,7 +24,7 @@ _LEAST_SLOW = 24.0
 """Instructions of one: as many as a copy has time for, roughly. A square root and a division are fewer."""
 _LEAST_WORK = 2.0**29
 """Instructions that all elements would take: 18 us of a card of 132 multiprocessors."""
-_LONG_ROW, _FEW_ROWS = 8192, 64
+_LONG_ROW, _FEW_ROWS = 1024, 64
 """Elements that few blocks do not keep on the chip, and rows of them that are too few for a block each."""
 _LEAST_AGAIN = 64.0
 """Slow instructions of an element: to make it again takes longer than to write and read four bytes."""

@@ -1,0 +1,245 @@
+"""What a tensor has at known places, found in what it is made of rather than in itself.
+
+The factor of a small matrix is put together of its elements, seen as rows and columns, turned, added to, and
+then its second row's first element is taken. The state of a simulation is stacked at the end of each step and
+taken apart at the beginning of the next. Owns the walk from such a place back to the element: through views,
+changes of axes, concatenations and what is computed element by element. Knows nothing of what is rewritten;
+parts_of_joined.py has the rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.joined_last import stacked_along
+from workbench.playbook.ir.operations import is_pointwise
+
+Places = tuple[int | None, ...]
+"""One an axis, from the front: where a tensor is wanted, or None for all along the axis."""
+Key = tuple[Ref, Places]
+_AS_IT_IS = frozenset(["alias", "clone"])
+
+
+@dataclass(frozen=True)
+class Elements:
+    """A walk over one graph."""
+
+    edit: GraphEdit
+    found: dict[Key, Ref]
+    """Elements that were found for nodes before, and are in the graph."""
+    _seen: dict[Key, Ref | None] = field(default_factory=dict)
+    """Those of this walk."""
+
+    def at(self, ref: Ref, places: Places) -> Ref | None:
+        """The tensor without the axes that have a place; None where nothing is joined on the way to it."""
+        found = self._at(ref, places)
+        if found is not None:
+            self.found.update((key, one) for key, one in self._seen.items() if one is not None)
+        return found
+
+    def _at(self, ref: Ref, places: Places) -> Ref | None:
+        key = ref, places
+        if key in self.found:
+            return self.found[key]
+        if key not in self._seen:
+            made = self.edit.made(ref)
+            found = None if made is None or places.count(None) == len(places) else self._of(made, places)
+            self._seen[key] = None if found is None else self._shaped(found, ref, places)
+        return self._seen[key]
+
+    def _of(self, node: OpNode, places: Places) -> Ref | None:
+        match node.base_name, node.args:
+            case name, (Ref() as of, *_) if name in _AS_IT_IS:
+                return self._at(of, places)
+            case "select", (Ref() as of, int() as axis, int() as place):
+                axis %= len(places) + 1
+                first = from_the_front(self.edit, of, axis, place)
+                return None if first is None else self._at(of, (*places[:axis], first, *places[axis:]))
+            case "slice", (Ref() as of, int() as axis, int() as start, *_):
+                axis %= len(places)
+                first, there = from_the_front(self.edit, of, axis, start), places[axis]
+                if first is None or there is None or not is_in_steps_of_one(node):
+                    return None
+                return self._at(of, (*places[:axis], first + there, *places[axis + 1 :]))
+            case "permute", (Ref() as of, (*axes,)):
+                return self._turned(of, [axis % len(axes) for axis in axes if isinstance(axis, int)], places)
+            case "view", (Ref() as of, *_):
+                before = seen_before(self.edit.spec(of).dims, node.outs[0].dims, places)
+                return self._stacked(node, places) if before is None else self._at(of, before)
+            case "expand", (Ref() as of, *_):
+                return self._at(of, self._spread(of, node.outs[0].dims, places))
+            case "cat", ((*parts,), *along):
+                return self._joined(node, parts, along, places)
+        return self._computed(node, places) if is_pointwise(node) else None
+
+    def _turned(self, of: Ref, axes: list[int], places: Places) -> Ref | None:
+        """None where two axes that are left change places: that is another tensor."""
+        left = [axis for axis, place in zip(axes, places, strict=True) if place is None]
+        if left != sorted(left):
+            return None
+        turned = dict(zip(axes, places, strict=True))
+        return self._at(of, tuple(turned[axis] for axis in range(len(axes))))
+
+    def _joined(self, node: OpNode, parts: Sequence[Arg], along: Sequence[Arg], places: Places) -> Ref | None:
+        axis = along[0] if along else 0
+        assert isinstance(axis, int)
+        axis %= len(places)
+        place = places[axis]
+        if place is None:
+            return None
+        for part in parts:
+            assert isinstance(part, Ref)
+            count = self.edit.spec(part).dims[axis]
+            if not isinstance(count, int):
+                return None
+            if place < count:
+                there = (*places[:axis], place, *places[axis + 1 :])
+                found = self._at(part, there) or self._taken(part, there)
+                return self.edit.converted(found, node.outs[0].dtype)  # parts may be of several types
+            place -= count
+        return None
+
+    def _stacked(self, node: OpNode, places: Places) -> Ref | None:
+        """Of a concatenation that is seen with an axis more, of one element a part."""
+        for axis, place in enumerate(places):
+            if place is not None and (parts := stacked_along(self.edit, node, axis - len(places))):
+                left = (*places[:axis], *places[axis + 1 :])
+                found = self._at(parts[place], left) or self._taken(parts[place], left)
+                return self.edit.converted(found, node.outs[0].dtype)
+        return None
+
+    def _computed(self, node: OpNode, places: Places) -> Ref | None:
+        """The same arithmetic on elements, where one of the operands is joined of them."""
+        operands = {ref: self._spread(ref, node.outs[0].dims, places) for ref in node.refs}
+        elements = {ref: self._at(ref, there) for ref, there in operands.items()}
+        if not any(elements.values()):
+            return None
+        taken = {ref: elements[ref] or self._taken(ref, there) for ref, there in operands.items()}
+        args = tuple(taken[arg] if isinstance(arg, Ref) else arg for arg in node.args)
+        kwargs = tuple((name, taken[arg] if isinstance(arg, Ref) else arg) for name, arg in node.kwargs)
+        out = OutputSpec(dtype=node.outs[0].dtype, dims=_left(node.outs[0].dims, places))
+        return self.edit.add(node.op, args, out, "element", kwargs)
+
+    def _spread(self, of: Ref, dims: tuple[Dim, ...], places: Places) -> Places:
+        """Places in an operand of a tensor of such dimensions; it may have fewer axes, or one element along
+        some."""
+        own = self.edit.spec(of).dims
+        first = len(dims) - len(own)
+        pairs = zip(own, dims[first:], places[first:], strict=True)
+        return tuple(0 if place is not None and dim == 1 != whole else place for dim, whole, place in pairs)
+
+    def _taken(self, of: Ref, places: Places) -> Ref:
+        """Out of the tensor itself."""
+        for axis in reversed(range(len(places))):
+            place, dims = places[axis], self.edit.spec(of).dims
+            if place is not None:
+                left = (*dims[:axis], *dims[axis + 1 :])
+                out = OutputSpec(dtype=self.edit.spec(of).dtype, dims=left)
+                single = dims[axis] == 1
+                args: tuple[Arg, ...] = (of, axis, place)
+                of = (
+                    self.edit.view(of, left)
+                    if single
+                    else self.edit.add("aten.select.int", args, out, "element")
+                )
+        return of
+
+    def _shaped(self, found: Ref, ref: Ref, places: Places) -> Ref:
+        """With the axes that are left, of which views add and drop those of one element."""
+        wanted, dims = _left(self.edit.spec(ref).dims, places), self.edit.spec(found).dims
+        if dims == wanted:
+            return found
+        if _elements(dims) == _elements(wanted):
+            return self.edit.view(found, wanted)
+        out = OutputSpec(dtype=self.edit.spec(found).dtype, dims=wanted)
+        return self.edit.add("aten.expand.default", (found, shape_of(wanted)), out)
+
+
+def _left(dims: Sequence[Dim], places: Places) -> tuple[Dim, ...]:
+    return tuple(dim for dim, place in zip(dims, places, strict=True) if place is None)
+
+
+def _elements(dims: Sequence[Dim]) -> tuple[int, list[str]]:
+    """What a shape has, to be compared."""
+    return prod(dim for dim in dims if isinstance(dim, int)), [dim for dim in dims if isinstance(dim, str)]
+
+
+def from_the_front(edit: GraphEdit, ref: Ref, axis: int, place: int) -> int | None:
+    """A place counted from the first element; None where it is counted from an end that nobody knows."""
+    length = edit.spec(ref).dims[axis]
+    if place >= 0:
+        return place
+    return place + length if isinstance(length, int) else None
+
+
+def seen_before(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> Places | None:
+    """The places in a tensor of the shape ``before`` that is seen as ``after``; None where axes are merged or
+    split of which not all have a place."""
+    found: list[int | None] = []
+    at = along = 0
+    while at < len(before) or along < len(after):
+        if at < len(before) and along < len(after) and before[at] == after[along]:
+            found.append(places[along])
+            at, along = at + 1, along + 1
+            continue
+        if at < len(before) and before[at] == 1:
+            found.append(0)
+            at += 1
+            continue
+        if along < len(after) and after[along] == 1:
+            along += 1
+            continue
+        group = _group(before[at:], after[along:])
+        if group is None:
+            return None
+        taken, seen = group
+        inner = _unravelled(
+            before[at : at + taken], after[along : along + seen], places[along : along + seen]
+        )
+        if inner is None:
+            return None
+        found += inner
+        at, along = at + taken, along + seen
+    return tuple(found)
+
+
+def _group(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[int, int] | None:
+    """How many of the first axes of each have as many elements together; None where that is not known."""
+    taken, seen = 1, 1
+    while True:
+        left, right = before[:taken], after[:seen]
+        if not left or not right or any(isinstance(dim, str) for dim in (*left, *right)):
+            return None
+        ours, theirs = _elements(left)[0], _elements(right)[0]
+        if ours == theirs:
+            return taken, seen
+        if ours < theirs and taken < len(before):
+            taken += 1
+        elif theirs < ours and seen < len(after):
+            seen += 1
+        else:
+            return None
+
+
+def _unravelled(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> list[int | None] | None:
+    if all(place is None for place in places):
+        return [None] * len(before)
+    flat = 0
+    for dim, place in zip(after, places, strict=True):
+        if place is None:
+            return None
+        flat = flat * int(dim) + place
+    found: list[int | None] = []
+    for dim in reversed(before):
+        found.append(flat % int(dim))
+        flat //= int(dim)
+    return found[::-1]
+
+
+def is_in_steps_of_one(node: OpNode) -> bool:
+    """True for a slice of neighbours."""
+    return node.args[4:] in ((), (1,)) and dict(node.kwargs).get("step", 1) == 1

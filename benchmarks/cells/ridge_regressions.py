@@ -1,4 +1,4 @@
-"""A ridge regression for each of 40,000 series: eight features, sixty-four observations, and how well it fits."""
+"""Ridge regressions of 40,000 series: eight features, sixty-four observations, and how well each fits."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Model predictive path integrals: 4096 rollouts of a bicycle, 20 steps each, and the steering they agree on."""
+"""Model predictive path integrals: 4096 rollouts of a vehicle, 20 steps each, and how to steer."""
 
 import torch
 

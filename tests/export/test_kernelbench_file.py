@@ -221,6 +221,15 @@ def test_results_are_returned_as_the_reference_does(kind: str) -> None:
     assert re.findall(r"^ +return (.*out.*)$", text, re.MULTILINE) == [RETURNS[kind]]
 
 
+def test_results_are_put_into_one_another_again() -> None:
+    pair = Returned(kind="builtins:tuple", parts=(None,))
+    nothing = Returned(kind="builtins:NoneType")
+    how = Returned(kind="builtins:dict", names=("state", "loss"), parts=(pair, nothing))
+    problem = problem_of("scale").model_copy(update={"returns_tuple": True, "returned": how})
+    text = kernelbench_file(problem, kernel_of("scale"), H100)
+    assert re.findall(r"^ +return (.*out.*)$", text, re.MULTILINE) == ["{'state': (out,), 'loss': None}"]
+
+
 def test_results_of_a_type_that_is_elsewhere_are_refused() -> None:
     problem = problem_of("scale").model_copy(update={"returned": Returned(kind="elsewhere:Found")})
     with pytest.raises(UsageError, match="returns a Found, which its own text does not define"):

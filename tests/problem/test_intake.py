@@ -46,7 +46,7 @@ REFUSED = {
     "returns nothing": ("def f(x):\n    x + 1\n" + X, r"the reference returns nothing; return a tensor"),
     "returns a number by name": (
         "def f(x): return {'y': x + 1, 'n': 3}\n" + X,
-        r"returns a dict of \('y': Tensor, 'n': int\); return a tensor, or tensors in a tuple, a dict or a",
+        r"returns a dict of \('y': Tensor, 'n': int\); return a tensor, or tensors in tuples, lists, dicts",
     ),
     "returns a number too": ("def f(x): return x + 1, 3\n" + X, r"returns a tuple of \(Tensor, int\)"),
     "writes its input": (

@@ -19,6 +19,9 @@ from workbench.problem.results import maker, returned_as, together
 X = "inputs = [torch.randn(4, 5)]\n"
 
 
+ONE = torch.randn(3)
+
+
 class Moments(NamedTuple):
     mean: Tensor
     spread: Tensor
@@ -71,6 +74,10 @@ RETURNS: dict[str, Callable[[Tensor], Any]] = {
     "dataclass": _fit,
     "without a loss": _guess,
     "made by a call": _pair,
+    "a state beside": lambda x: (x.mean(-1), (x.std(-1), x.amax(-1))),
+    "no weights": lambda x: (x.mean(-1), None),
+    "a dict of several": lambda x: {"all": [x.mean(-1), _moments(x)], "none": None, "nothing": ()},
+    "in a dataclass": lambda x: Guess(x.mean(-1), spread={"of all": x.std(-1)}),  # type: ignore[arg-type]
 }
 
 
@@ -86,8 +93,16 @@ def test_there_and_back(name: str) -> None:
 def test_a_tensor_and_a_tuple_are_what_they_are() -> None:
     x = torch.randn(3)
     assert returned_as(x) is None and returned_as((x, x)) is None and together(x) is x
-    for other in ({"x": x, "n": 3}, {1: x}, {}, None, Fit(x, None)):  # type: ignore[arg-type]
+    for other in ({"x": x, "n": 3}, {1: x}, None, (x, (x, 3)), [x, {2: x}]):
         assert together(other) is other and returned_as(other) is None
+    assert together((x, None, ())) == (x,) and together({}) == ()
+
+
+def test_what_is_in_something_has_its_name_before_it() -> None:
+    how = returned_as({"y": ONE, "state": (ONE, Moments(ONE, ONE)), "no": None})
+    assert how is not None and how.result_names == ("y", "state.0", "state.1.mean", "state.1.spread")
+    nested = returned_as((ONE, [ONE]))
+    assert nested is not None and nested.result_names == ()
 
 
 def test_a_type_that_is_nowhere_is_not_found() -> None:
@@ -115,6 +130,16 @@ CELLS = {
     "Moments(x.amax(-1), x.amin(-1))": ("Moments", ("mean", "spread")),
     "Fit(x.amax(-1), x.amin(-1))": ("Fit", ("slope", "offset")),
 }
+
+
+def test_results_of_results_are_in_order() -> None:
+    problem = opened(f"def f(x): return x.amax(-1), (x.amin(-1), {{'none': None, 'sum': x.sum(-1)}})\n{X}")
+    assert Problem.model_validate_json(problem.model_dump_json()) == problem
+    x = torch.randn(4, 5)
+    for result, right in zip(
+        Reference(problem).call({"x": x}), (x.amax(-1), x.amin(-1), x.sum(-1)), strict=True
+    ):
+        assert torch.equal(result, right)
 
 
 @pytest.mark.parametrize("text", CELLS)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import ast
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.errors import UsageError
 from workbench.export.launchers import Launcher, launcher_of
-from workbench.model import DType, Problem, TensorMeta, TensorSpec, base_name
+from workbench.model import DType, Problem, Returned, TensorMeta, TensorSpec, base_name
 from workbench.plan.parse import Program
 from workbench.plan.spectra import TAKES_COMPLEX
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan, View
@@ -87,15 +87,31 @@ class StepText:
     def _together(self, outputs: Sequence[str]) -> str:
         """Results as the reference returns them. Raises ``UsageError`` where the file has no such type."""
         how = self.problem.returned
-        listed = ", ".join(outputs)
         if how is None:
+            listed = ", ".join(outputs)
             return f"{listed}," if self.problem.returns_tuple and len(outputs) == 1 else listed
+        if how.parts:
+            return self._held(how, iter(outputs))
+        return self._spelled(how, outputs)
+
+    def _held(self, how: Returned, outputs: Iterator[str]) -> str:
+        if how.kind == "builtins:NoneType":
+            return "None"
+        parts = [next(outputs) if part is None else self._held(part, outputs) for part in how.parts]
+        return self._spelled(how, parts)
+
+    def _spelled(self, how: Returned, parts: Sequence[str]) -> str:
+        """With what is in it."""
         module, _, kind = how.kind.partition(":")
-        pairs = list(zip(how.names, outputs, strict=False))  # torch's own have no names
-        if how.kind == "builtins:list":
-            return f"[{listed}]"
-        if how.kind == "builtins:dict":
-            return f"{{{', '.join(f'{name!r}: {one}' for name, one in pairs)}}}"
+        listed = ", ".join(parts)
+        pairs = list(zip(how.names, parts, strict=False))  # torch's own have no names
+        match how.kind:
+            case "builtins:list":
+                return f"[{listed}]"
+            case "builtins:tuple":
+                return f"({listed},)" if len(parts) == 1 else f"({listed})"
+            case "builtins:dict":
+                return f"{{{', '.join(f'{name!r}: {one}' for name, one in pairs)}}}"
         if module == "torch.return_types":
             return f"{module}.{kind}(({listed},))"
         if not any(kind.split(".")[0] in one.binds for one in read_statements(self.problem.source)):

@@ -141,7 +141,24 @@ class Returned(Value):
     kind: str
     """Module and name of the type: ``builtins:dict``."""
     names: tuple[str, ...] = ()
-    """Of the results, in their order; empty where they have none."""
+    """Of what is in it, in order; empty where that has none."""
+    parts: tuple[Returned | None, ...] = Field(default=(), exclude_if=lambda parts: not parts)
+    """What is in it, None for a tensor; empty where that is nothing, or nothing but tensors of a problem."""
+
+    @property
+    def result_names(self) -> tuple[str, ...]:
+        """One a tensor, in the order of the problem's results, such as ``state.hidden``; empty where nothing
+        has a name."""
+        found = tuple(self._paths())
+        return found if any(name and not name.isdigit() for path in found for name in path.split(".")) else ()
+
+    def _paths(self) -> Iterator[str]:
+        if not self.parts:
+            yield from self.names
+            return
+        for at, part in enumerate(self.parts):
+            own = self.names[at] if self.names else str(at)
+            yield from (own,) if part is None else (f"{own}.{path}" for path in part._paths())
 
 
 # ---- the op graph (core ATen, written by problem/trace.py, read by playbook/)

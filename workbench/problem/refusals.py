@@ -23,7 +23,7 @@ from workbench.problem.results import together
 
 _IN_PARTS = " Write it with real and imaginary parts."
 _AS_BYTES = " Convert it before this is called, or hand over its bytes, .view(torch.uint8), and unpack those."
-_RETURNS = "a tensor, or tensors in a tuple, a dict or a dataclass"
+_RETURNS = "a tensor, or tensors in tuples, lists, dicts or dataclasses"
 _SUPPORTED = "float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8 and bool"
 
 

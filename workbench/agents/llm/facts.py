@@ -68,7 +68,7 @@ def tensor_lines(problem: Problem) -> tuple[str, ...]:
     ]
     lines += [f"{static.name} = {static.value!r} (fixed)" for static in problem.statics]
     outputs = ", ".join(f"{spec.dtype}[{', '.join(map(str, spec.dims))}]" for spec in problem.outputs)
-    named = problem.returned.names if problem.returned else ()
+    named = problem.returned.result_names if problem.returned else ()
     order = f" ({', '.join(named)}, in this order)" if named else ""
     return (*lines, f"returns {'a tuple of ' if problem.returns_tuple else ''}{outputs}{order}")
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from workbench.model import Dim, OpNode, Ref
 from workbench.playbook.graph.elements import Elements, from_the_front, is_in_steps_of_one
-from workbench.playbook.graph.graph_edit import GraphEdit
+from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
 
 _CAT, _VIEW = "aten.cat.default", "aten.view.default"
@@ -22,10 +22,7 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """``cat(parts)[place]`` and ``stack(parts)[place]``; ``cat(parts)[start:end]`` of single elements."""
     match node:
         case OpNode(op=op, args=(Ref() as joined, int() as axis, int() as place)) if op == _SELECT:
-            rank = len(edit.spec(joined).dims)
-            first = from_the_front(edit, joined, axis % rank, place)
-            places = tuple(first if at == axis % rank else None for at in range(rank))
-            element = None if first is None else Elements(edit, edit.elements).at(joined, places)
+            element = _element(edit, joined, axis, place)
             changed = {"op": "aten.alias.default", "args": (element,), "kwargs": ()}
             return node.model_copy(update=changed) if element is not None else None
         case OpNode(op=op, args=(Ref() as joined, int() as axis, int() as start, *_)) if op == _SLICE:
@@ -33,9 +30,13 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
             count, first = node.outs[0].dims[axis], from_the_front(edit, joined, axis, start)
             if not is_in_steps_of_one(node) or not isinstance(count, int) or first is None or not count:
                 return None
+            if count == 1:
+                element = _element(edit, joined, axis, first)
+                viewed = {"op": _VIEW, "args": (element, shape_of(node.outs[0].dims)), "kwargs": ()}
+                return node.model_copy(update=viewed) if element is not None else None
             parts = list[Ref]()
             for at in range(count):
-                part = _element(edit, joined, axis, first + at)
+                part = _part(edit, joined, axis, first + at)
                 if part is None:
                     return None
                 parts.append(part)
@@ -43,7 +44,15 @@ def parts_of_joined(edit: GraphEdit, node: OpNode) -> OpNode | None:
     return None
 
 
-def _element(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
+def _element(edit: GraphEdit, joined: Ref, axis: int, place: int) -> Ref | None:
+    """Without the axis."""
+    rank = len(edit.spec(joined).dims)
+    first = from_the_front(edit, joined, axis % rank, place)
+    places = tuple(first if at == axis % rank else None for at in range(rank))
+    return None if first is None else Elements(edit, edit.elements).at(joined, places)
+
+
+def _part(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
     """The part that is one element along ``axis``, at this place; None where there is none."""
     place_at, made = from_the_front(edit, ref, axis, place), edit.made(ref)
     if made is None or place_at is None:
@@ -56,7 +65,7 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
                 if not isinstance(count, int):
                     return None
                 if place_at < count:
-                    found = part if count == 1 else _element(edit, part, axis, place_at)
+                    found = part if count == 1 else _part(edit, part, axis, place_at)
                     # Parts may be of several types.
                     return None if found is None else edit.converted(found, made.outs[0].dtype)
                 place_at -= count
@@ -69,7 +78,7 @@ def _element(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
         case OpNode(op=op, args=(Ref() as of, int() as along, int() as start, *_)) if op == _SLICE:
             first = from_the_front(edit, of, axis, start)
             if along % len(made.outs[0].dims) == axis and is_in_steps_of_one(made) and first is not None:
-                return _element(edit, of, axis, first + place_at)
+                return _part(edit, of, axis, first + place_at)
     return None
 
 

@@ -27,6 +27,8 @@ ROW = 256
 """Neighbours behind such an axis that are a row for a team of threads."""
 SUMS = 64
 """Results of a product at most, for a thread to have a part of the sum of each: eight unknowns, squared."""
+FIXED_SUMS = 36
+"""The same where sizes are fixed for it: of eight rows that enter a layer there may be nine another time."""
 LONG_SUM = 16
 """Terms from which on such a sum is one along a row, and is not written out."""
 SORTED = 16
@@ -86,7 +88,8 @@ def _of_small_matrices(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes
 
 def is_of_few_sums(rows: Dim, columns: Dim, depth: Dim, sizes: Sizes) -> bool:
     """True for a product of at most ``SUMS`` results, each a sum of many terms, at all of ``sizes``."""
-    few = all(size_of(rows, one) * size_of(columns, one) <= SUMS for one in sizes)
+    most = SUMS if isinstance(rows, int) and isinstance(columns, int) else FIXED_SUMS
+    few = all(size_of(rows, one) * size_of(columns, one) <= most for one in sizes)
     return few and all(size_of(depth, one) >= LONG_SUM for one in sizes)
 
 

@@ -30,6 +30,9 @@ LEAST_STEPS = 8
 """Below that all steps on one screen are easier to read than a loop."""
 _MOST_BEFORE = 4
 """Steps that may differ from the rest at the beginning, where nothing has been handed on yet."""
+_MOST_TIMES = 3
+"""How often a step may do what looks alike, such as to move along each of its axes."""
+_MOST_CHAINS = 3
 _LOOKED_INTO = 2
 """How deep two values are compared to tell whether they may be the same of two steps."""
 
@@ -133,9 +136,13 @@ def _proposals(stores: Sequence[Store]) -> Iterator[tuple[Steps, tuple[Store, ..
             alike[_look(expr, _LOOKED_INTO)].append(expr)
     chains = [chain for chain in alike.values() if len(chain) >= LEAST_STEPS]
     # What is left behind the loop ends last; a first step of its own makes its chain a little shorter.
+    chains.sort(key=lambda one: -one[-1].serial)
     longest = max(map(len, chains), default=0)
-    for chain in sorted(chains, key=lambda one: (len(one) < longest - _MOST_BEFORE, -one[-1].serial))[:3]:
-        yield [_Step((expr,)) for expr in chain], tuple(stores)
+    for times in range(1, _MOST_TIMES + 1):
+        most = longest // times
+        about = [chain for chain in chains if most - _MOST_BEFORE <= len(chain) <= most]
+        for chain in about[:_MOST_CHAINS]:
+            yield [_Step((expr,)) for expr in chain], tuple(stores)
 
 
 def _by_value(group: list[Store]) -> list[Store]:

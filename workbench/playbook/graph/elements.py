@@ -10,44 +10,52 @@ parts_of_joined.py has the rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
-from workbench.playbook.ir.operations import is_pointwise
+from workbench.playbook.ir.operations import VIEWS, is_pointwise
 
 Places = tuple[int | None, ...]
 """One an axis, from the front: where a tensor is wanted, or None for all along the axis."""
 Key = tuple[Ref, Places]
 _AS_IT_IS = frozenset(["alias", "clone"])
+_DEEPEST = 40
+"""Operations from a place back to its element."""
 
 
-@dataclass(frozen=True)
 class Elements:
-    """A walk over one graph."""
+    """Those of one graph, looked for node by node in its order: what was found for one is there for all later
+    ones."""
 
-    edit: GraphEdit
-    found: dict[Key, Ref]
-    """Elements that were found for nodes before, and are in the graph."""
-    _seen: dict[Key, Ref | None] = field(default_factory=dict)
-    """Those of this walk."""
+    def __init__(self, edit: GraphEdit) -> None:
+        self.edit = edit
+        self._found: dict[Key, Ref] = {}
+        self._seen: dict[Key, Ref | None] = {}
+        """Those of this walk, whose nodes are not in the graph yet."""
+        self._deep = 0
+        self._single = _of_single_elements(edit)
 
     def at(self, ref: Ref, places: Places) -> Ref | None:
         """The tensor without the axes that have a place; None where nothing is joined on the way to it."""
+        self._seen = {}
         found = self._at(ref, places)
         if found is not None:
-            self.found.update((key, one) for key, one in self._seen.items() if one is not None)
+            self._found.update((key, one) for key, one in self._seen.items() if one is not None)
         return found
 
     def _at(self, ref: Ref, places: Places) -> Ref | None:
         key = ref, places
-        if key in self.found:
-            return self.found[key]
+        if key in self._found:
+            return self._found[key]
         if key not in self._seen:
             made = self.edit.made(ref)
-            found = None if made is None or places.count(None) == len(places) else self._of(made, places)
+            if made is None or self._deep >= _DEEPEST or places.count(None) == len(places):
+                return None
+            self._deep += 1
+            found = self._of(made, places)
+            self._deep -= 1
             self._seen[key] = None if found is None else self._shaped(found, ref, places)
         return self._seen[key]
 
@@ -113,7 +121,10 @@ class Elements:
         return None
 
     def _computed(self, node: OpNode, places: Places) -> Ref | None:
-        """The same arithmetic on elements, where one of the operands is joined of them."""
+        """The same arithmetic on elements, where one of the operands is joined of them one by one: of longer
+        parts, as a row that is rolled is, the border alone would be computed twice."""
+        if not any(ref.ref in self._single for ref in node.refs):
+            return None
         operands = {ref: self._spread(ref, node.outs[0].dims, places) for ref in node.refs}
         elements = {ref: self._at(ref, there) for ref, there in operands.items()}
         if not any(elements.values()):
@@ -157,6 +168,22 @@ class Elements:
             return self.edit.view(found, wanted)
         out = OutputSpec(dtype=self.edit.spec(found).dtype, dims=wanted)
         return self.edit.add("aten.expand.default", (found, shape_of(wanted)), out)
+
+
+def _of_single_elements(edit: GraphEdit) -> frozenset[str]:
+    """Nodes that are concatenations of single elements, or seen or computed of these."""
+    found = set[str]()
+    for node in edit.graph.nodes:
+        match node.base_name, node.args:
+            case "cat", ((*parts,), *along):
+                axis = along[0] if along else 0
+                assert isinstance(axis, int)
+                if all(isinstance(part, Ref) and edit.spec(part).dims[axis] == 1 for part in parts):
+                    found.add(node.name)
+            case _ if node.base_name in VIEWS or node.op == RESULTS or is_pointwise(node):
+                if any(ref.ref in found for ref in node.refs):
+                    found.add(node.name)
+    return frozenset(found)
 
 
 def _left(dims: Sequence[Dim], places: Places) -> tuple[Dim, ...]:

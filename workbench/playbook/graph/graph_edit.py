@@ -36,8 +36,6 @@ class GraphEdit:
                 self._users.setdefault(name, []).append(node)
         self._stem = stem
         self._added: list[OpNode] = []
-        self.elements: dict[tuple[Ref, tuple[int | None, ...]], Ref] = {}
-        """Elements of joined tensors that were found for nodes before, by tensor and places; elements.py."""
 
     def rewritten(self, rule: Callable[[GraphEdit, OpNode], OpNode | None]) -> Graph:
         """Every node replaced by the rule's answer where it has one; what nobody needs any more is gone.

@@ -8,6 +8,7 @@ time, and what nobody takes is not computed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from workbench.model import Dim, OpNode, Ref
 from workbench.playbook.graph.elements import Elements, from_the_front, is_in_steps_of_one
@@ -49,7 +50,12 @@ def _element(edit: GraphEdit, joined: Ref, axis: int, place: int) -> Ref | None:
     rank = len(edit.spec(joined).dims)
     first = from_the_front(edit, joined, axis % rank, place)
     places = tuple(first if at == axis % rank else None for at in range(rank))
-    return None if first is None else Elements(edit, edit.elements).at(joined, places)
+    return None if first is None else _elements(edit).at(joined, places)
+
+
+@lru_cache(maxsize=1)
+def _elements(edit: GraphEdit) -> Elements:
+    return Elements(edit)
 
 
 def _part(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:

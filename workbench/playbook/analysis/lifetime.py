@@ -141,6 +141,13 @@ def launch_time(target: Target, work: Work) -> LaunchTime:
     return LaunchTime(ns * 1e-3, dram, min(1.0, memory * turns / ns))
 
 
+_AT_HAND = 600.0
+"""Instructions that come with a launch: what all that was measured has in its start (a guess)."""
+_FETCHED_NS = 10.0
+"""Of one more, sixteen bytes: twenty steps of a vehicle, without a loop, took 118 us of an H200 as some 10,000
+instructions, 51 as 4000 and 20 as 2500 (2026-11-30, off-grid-69)."""
+
+
 def until_last_warp(us: float, threads: int) -> float:
     """Time of a launch whose blocks have so many threads, and whose warps have nothing in common."""
     return us * (1 + _LAST_WARP * math.log2(threads / _USUAL))
@@ -149,6 +156,14 @@ def until_last_warp(us: float, threads: int) -> float:
 def crowded_us(target: Target, blocks: int, moved: float) -> float:
     """What bytes wait for one another where blocks are too few for the card: each has one way to L2."""
     return 1e-3 * moved / blocks / SM_BYTES_PER_NS if blocks < target.sm_count else 0.0
+
+
+def fetched_us(instructions: float) -> float:
+    """What a thread waits for its code, of which it has so many instructions one after the other.
+
+    Of a long loop that is written out each multiprocessor fetches all, once, and nothing is there to hide it.
+    """
+    return 1e-3 * _FETCHED_NS * max(0.0, instructions - _AT_HAND)
 
 
 def drawn_us(blocks: int, moved: float) -> float:

@@ -279,7 +279,8 @@ def _flat(asked: Asked, kernel: Kernel) -> Estimate:
     found = launched(asked, Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
     blocks = math.ceil(warps * _LANES / schedule.threads)
     us = found.us if schedule.persistent else lifetime.until_last_warp(found.us, schedule.threads)
-    return replace(found, us=us + lifetime.crowded_us(asked.target, blocks, fresh + stored))
+    us += lifetime.crowded_us(asked.target, blocks, fresh + stored) + lifetime.fetched_us(cost * width)
+    return replace(found, us=us)
 
 
 def _each_alone(asked: Asked, load: Load, width: int) -> bool:

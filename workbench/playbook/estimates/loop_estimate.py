@@ -51,7 +51,9 @@ def loop_time(asked: Asked, kernel: Kernel, found: Recurrence) -> Estimate:
     teams = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // _LANES
     launch = launched(asked, Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
     blocks = math.ceil(count / width / schedule.threads)
-    return replace(launch, us=launch.us + lifetime.crowded_us(asked.target, blocks, fresh + stored))
+    code = cost * width * ahead / found.steps
+    us = launch.us + lifetime.crowded_us(asked.target, blocks, fresh + stored) + lifetime.fetched_us(code)
+    return replace(launch, us=us)
 
 
 def _width(asked: Asked, kernel: Kernel, found: Recurrence) -> int:

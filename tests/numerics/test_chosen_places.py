@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -52,3 +54,32 @@ def test_a_reference_that_is_right_changes_nothing() -> None:
     bound = bound_of()
     assert bound.tie is not None and admitting(bound.tie, torch.tensor([[2, 0, 1], [2, 1, 4]])) is bound.tie
     assert compare(bound.expected, bound).max_ratio == 0
+
+
+def test_of_whole_numbers_that_are_equal_the_first_is_the_one() -> None:
+    """``mask.int().argmax(1)`` asks for the first that is set; where floats are equal any of them will do."""
+    hits = torch.tensor([[0, 1, 1, 0, 1], [0, 0, 0, 0, 0]], dtype=torch.int32)
+    op = torch.ops.aten.argmax.default
+    for dtype, wrong in (("i32", [0, 1, 1, 1]), ("f32", [0, 0, 1, 0])):
+        index = choices.index_of_extremum(op, exact(hits, dtype), 1, False)  # type: ignore[arg-type]
+        assert index.tie is not None
+        found = [misplaced(torch.tensor([place, 0]), index.tie)[1] > 0 for place in (1, 2, 3)]
+        found.append(misplaced(torch.tensor([1, 4]), index.tie)[1] > 0)
+        assert [int(one.any()) for one in found] == wrong
+        assert (index.error > 0).tolist() == [dtype == "f32"] * 2
+        assert choices.is_left_open(index) is (dtype == "f32")
+    for name in ("max", "min"):
+        _, index = choices.selected(
+            getattr(torch.ops.aten, name).dim, exact(hits.clamp(max=0), "i32"), [1], {}, "i32"
+        )
+        assert index.tie is not None and index.tie.first and not bool(index.error.any())
+        assert int((misplaced(torch.tensor([0, 1]), index.tie)[1] > 0).sum()) == 1
+
+
+def test_a_whole_number_that_may_be_another_leaves_its_place_in_doubt() -> None:
+    """The third may be as large as the second, which is sure to come before the fourth."""
+    counts = exact(torch.tensor([[1, 5, 4, 5]]), "i64")
+    rough = replace(counts, shared=torch.tensor([[0.0, 0.0, 1.0, 0.0]], dtype=torch.float64))
+    index = choices.index_of_extremum(torch.ops.aten.argmax.default, rough, 1, False)
+    assert index.tie is not None and bool(index.error > 0)
+    assert [int(misplaced(torch.tensor([at]), index.tie)[1] > 0) for at in range(4)] == [1, 0, 0, 1]

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import DType
+from workbench.numerics.dtypes import is_float
 from workbench.numerics.reductions import order_error
 from workbench.numerics.tracked import Tie, Tracked, deviation, nothing
 
@@ -21,9 +22,14 @@ from workbench.numerics.tracked import Tie, Tracked, deviation, nothing
 def index_of_extremum(op: Any, x: Tracked, dim: int | None, keepdim: bool) -> Tracked:
     """``argmax`` or ``argmin``; ties and near-ties are recorded rather than decided."""
     index, surest = op(x.value, dim, keepdim), _surest(op, x, [dim, keepdim], {})
-    tie = Tie(index=surest, source=x.value, error=x.error, dim=dim)
+    tie = Tie(index=surest, source=x.value, error=x.error, dim=dim, first=_is_first_asked(x))
     zero = nothing(index)
     return Tracked(index, zero, _ambiguity(x, dim, surest, keepdim), "i64", tie=tie)
+
+
+def _is_first_asked(x: Tracked) -> bool:
+    """True for whole numbers: equal floats are equal by chance or by rounding, and any of them will do."""
+    return not is_float(x.dtype)
 
 
 def _surest(op: Any, x: Tracked, args: list[Any], kwargs: dict[str, Any]) -> Tensor:
@@ -49,8 +55,12 @@ def _ambiguity(x: Tracked, dim: int | None, index: Tensor, keepdim: bool) -> Ten
     picked = index.reshape(()) if dim is None else index
     kept = picked if keepdim and dim is not None else picked.unsqueeze(axis)
     best = source.gather(axis, kept)
-    close = ((source - best).abs() <= error + error.gather(axis, kept)).sum(axis, keepdim=keepdim)
-    return torch.where(close > 1, float(source.shape[axis]), 0.0).reshape(index.shape).to(torch.float64)
+    slack = error + error.gather(axis, kept)
+    close = (source - best).abs() <= slack
+    if _is_first_asked(x):
+        close &= slack > 0
+    others = close.scatter(axis, kept, False).any(axis, keepdim=keepdim)
+    return torch.where(others, float(source.shape[axis]), 0.0).reshape(index.shape).to(torch.float64)
 
 
 def selected(
@@ -64,10 +74,11 @@ def selected(
     worst = order_error(lambda moved: op(moved, *args, **kwargs)[0], x, values)
     one_of_all = str(op).startswith(("aten.max.", "aten.min."))
     chosen = _surest(op, x, args, kwargs) if one_of_all else indices
-    tie = Tie(index=chosen, source=x.value, error=x.error, dim=dim)
+    first = one_of_all and _is_first_asked(x)
+    tie = Tie(index=chosen, source=x.value, error=x.error, dim=dim, first=first)
     zero = torch.zeros_like(worst)
-    sorts = str(op).startswith("aten.sort.")
-    unsure = _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs), equals=not sorts)
+    in_place = first or str(op).startswith("aten.sort.")
+    unsure = _ambiguous_places(x, dim, indices, _in_order(op, args, kwargs), equals=not in_place)
     return Tracked(values, zero, worst, dtype), Tracked(indices, zero, unsure, "i64", tie=tie)
 
 
@@ -143,7 +154,7 @@ def _exchangeable(tie: Tie, dim: int) -> tuple[Tensor, Tensor]:
 def is_left_open(index: Tracked) -> bool:
     """True where it is one of several that are as good for sure: no draw of roundings tells of the others."""
     tie = index.tie
-    if tie is None or index.is_exact:
+    if tie is None or tie.first or index.is_exact:
         return False
     source = tie.source.reshape(-1) if tie.dim is None else tie.source
     ordered = source.sort(dim=0 if tie.dim is None else tie.dim).values
@@ -162,7 +173,7 @@ def exchanged(made: Tracked, before: Tensor, places: Tracked, dim: int) -> Track
     if tie is None or size < 2:
         return made
     some = places.value.shape[dim] < size
-    order, group = _as_good(tie.source, tie.error, dim, equals=some)
+    order, group = _as_good(tie.source, tie.error, dim, equals=some and not tie.first)
     values, earlier = (one.to(torch.float64).gather(dim, order) for one in (made.value, before))
     off = torch.zeros_like(values)
     for most in ("amax", "amin"):

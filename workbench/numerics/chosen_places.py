@@ -23,7 +23,7 @@ def misplaced(got: Tensor, tie: Tie) -> tuple[Tensor, Tensor]:
     safe = index.clamp(0, max(source.shape[axis] - 1, 0))
     off, slack = worse_than_chosen(source, error, axis, safe, wanted)
     off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
-    is_right = off <= slack
+    is_right = (off <= slack) & ~is_later(tie, index, wanted, off, slack)
     if tie.unasked is not None:
         is_right |= tie.unasked.reshape(off.shape)
     return off.reshape(-1), torch.where(is_right, 0.0, torch.inf).reshape(-1)
@@ -38,6 +38,13 @@ def worse_than_chosen(
     slack = error.gather(axis, places) + error.gather(axis, chosen)
     off = (there - best).abs().nan_to_num(torch.inf, torch.inf)
     return torch.where((there == best) | (there.isnan() & best.isnan()), 0.0, off), slack
+
+
+def is_later(tie: Tie, places: Tensor, chosen: Tensor, off: Tensor, slack: Tensor) -> Tensor:
+    """Where a place is not the first of several that are equal for sure, and the first is asked for."""
+    if not tie.first:
+        return torch.zeros_like(places, dtype=torch.bool)
+    return (places > chosen) & (off == 0) & (slack == 0)
 
 
 def admitting(tie: Tie, native: Tensor) -> Tie:

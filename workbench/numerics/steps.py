@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from workbench.model.aten_names import COMPARED
-from workbench.numerics.chosen_places import worse_than_chosen
+from workbench.numerics.chosen_places import is_later, worse_than_chosen
 from workbench.numerics.tracked import Step, Tie, Tracked
 
 _WHOLE = frozenset(("floor", "ceil", "trunc", "frac"))
@@ -81,7 +81,8 @@ def _is_as_good(tie: Tie, places: Any, shape: torch.Size) -> Tensor | None:
         return None
     inside = (at >= 0) & (at < source.shape[dim])
     off, slack = worse_than_chosen(source, error, dim, at.clamp(0, source.shape[dim] - 1), index)
-    return laid.put_back(inside & (off <= slack)).reshape(shape)
+    good = inside & (off <= slack) & ~is_later(tie, at, index, off, slack)
+    return laid.put_back(good).reshape(shape)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,9 @@ class Tie:
     """None when the source was flattened first."""
     unasked: Tensor | None = None
     """Of the index's shape: True where any place is as good as the right one."""
+    first: bool = False
+    """True where of several that are equal for sure only the first is right: of whole numbers, as of masks,
+    people ask where the first is that is set, and torch says that it is the one."""
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""What torch takes for topk and distances, which is not their bytes.
+"""What torch takes for topk, sorts, other orders and distances, which is not their bytes.
 
     WORKBENCH_RECEIPTS=out python benchmarks/slow_calls.py
 
@@ -44,6 +44,40 @@ POINTS: tuple[tuple[int, int, float], ...] = (
 """Points of either side, p."""
 NUMBERS = (4, 16, 64)
 """Of a point."""
+ORDERED: tuple[tuple[int, int], ...] = (
+    (16384, 16),
+    (1 << 20, 16),
+    (16384, 64),
+    (262144, 64),
+    (16384, 256),
+    (501, 37),
+    (16, 1024),
+    (4096, 1024),
+    (16384, 2048),
+    (64, 16384),
+    (1024, 16384),
+    (1, 1 << 20),
+    (16, 1 << 20),
+)
+"""Rows, their length: what is put in order or gone along."""
+ORDERS: dict[str, Callable[[torch.Tensor], object]] = {
+    "sort": lambda x: x.sort(-1),
+    "sort down": lambda x: x.sort(0),
+    "argsort of places": lambda x: x.argsort(-1).argsort(-1),
+    "median": lambda x: x.median(-1),
+    "median down": lambda x: x.median(0),
+    "kthvalue": lambda x: x.kthvalue(x.shape[-1] // 3 + 1),
+    "cumsum": lambda x: x.cumsum(-1),
+    "cummax": lambda x: x.cummax(-1),
+    "logcumsumexp": lambda x: x.logcumsumexp(-1),
+    "searchsorted": lambda x: torch.searchsorted(x, x),
+    "bincount": lambda x: torch.bincount((x.flatten().abs() * 20).to(torch.int64)),
+    "index_put added": lambda x: x.flatten().index_put(
+        ((x.flatten().abs() * 20).to(torch.int64),), x.flatten(), accumulate=True
+    ),
+    "index_add": lambda x: x.index_add(0, (x[:, 0].abs() * min(3, len(x) // 4)).to(torch.int64), x),
+    "scatter_add": lambda x: x.scatter_add(-1, (x.abs() * 3).to(torch.int64), x),
+}
 _CALLS = 20
 
 
@@ -62,7 +96,13 @@ def microseconds(call: Callable[[], object]) -> float:
 
 def main() -> None:
     """Time all of them; a line each."""
-    topk, cdist = list[dict[str, object]](), list[dict[str, object]]()
+    topk, cdist, orders = list[dict[str, object]](), list[dict[str, object]](), list[dict[str, object]]()
+    for name, order in ORDERS.items():
+        for rows, columns in ORDERED:
+            x = torch.randn(rows, columns, device="cuda")
+            us = round(microseconds(lambda x=x, order=order: order(x)), 1)
+            orders.append({"call": name, "rows": rows, "columns": columns, "us": us})
+            print(*orders[-1].values(), flush=True)
     for rows, columns, k in ROWS:
         x = torch.randn(rows, columns, device="cuda")
         topk.append(
@@ -80,7 +120,13 @@ def main() -> None:
             us = round(microseconds(lambda a=a, b=b, p=p: torch.cdist(a, b, p=p)), 1)
             cdist.append({"points": many, "others": few, "numbers": numbers, "p": p, "us": us})
             print("cdist", *cdist[-1].values(), flush=True)
-    receipt = {"card": torch.cuda.get_device_name(), "torch": torch.__version__, "topk": topk, "cdist": cdist}
+    receipt = {
+        "card": torch.cuda.get_device_name(),
+        "torch": torch.__version__,
+        "topk": topk,
+        "cdist": cdist,
+        "orders": orders,
+    }
     (Path(os.environ["WORKBENCH_RECEIPTS"]) / "slow_calls.json").write_text(
         json.dumps(receipt, indent=1) + "\n"
     )

@@ -11,7 +11,7 @@ from softmax_problem import PROBLEM, case
 from workbench.model import H100, CompileReport
 from workbench.plan.interpret import interpret
 from workbench.plan.parse import parse
-from workbench.problem.slow_calls import solving_us, topk_us
+from workbench.problem.slow_calls import ordered_rows, ordering_us, solving_us, topk_us
 from workbench.referee.baselines import EagerOp, compile_us, eager_us
 from workbench.referee.librarymeta import library_meta
 from workbench.referee.roofline import case_time
@@ -19,6 +19,33 @@ from workbench.referee.roofline import case_time
 RECEIPTS = Path(__file__).resolve().parents[2] / "benchmarks" / "receipts"
 SOLVED = json.loads((RECEIPTS / "2026-11-30-h200-library-solves.json").read_text())["solves"]
 TIMED = json.loads((RECEIPTS / "2026-11-28-h100-slow-calls.json").read_text())["topk"]
+
+ORDERS = json.loads((RECEIPTS / "2026-11-30-h200-slow-calls.json").read_text())["orders"]
+
+
+@pytest.mark.parametrize("call", ["sort", "median", "kthvalue"])
+def test_putting_in_order_takes_what_a_card_took(call: str) -> None:
+    """Of a few rows that are long or short, and of many."""
+    rows = [row for row in ORDERS if row["call"] == call]
+    ratios = [ordering_us(call, row["rows"], row["columns"]) / row["us"] for row in rows]
+    assert len(ratios) == 13 and min(ratios) > 0.4 and max(ratios) < 1.4
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "named", "found"),
+    [
+        ("aten.sort.default", (None, 0), {}, (6, 5)),
+        ("aten.sort.stable", (None,), {"stable": True, "dim": 1}, (15, 2)),
+        ("aten.topk.default", (None, 2), {}, (10, 3)),
+        ("aten.kthvalue.default", (None, 2, 0), {}, (6, 5)),
+        ("aten.median.dim", (None, -2), {}, (15, 2)),
+        ("aten.median.default", (None,), {}, (1, 30)),
+    ],
+)
+def test_rows_are_those_along_the_axis(
+    op: str, args: tuple[object, ...], named: dict[str, object], found: tuple[float, int]
+) -> None:
+    assert ordered_rows(op, (5, 2, 3), args, named) == found
 
 
 @pytest.mark.parametrize("row", TIMED, ids=lambda row: f"{row['rows']}x{row['columns']}")

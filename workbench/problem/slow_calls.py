@@ -2,14 +2,29 @@
 
 Owns those times beyond a call's bytes and its launch, for whoever models eager, torch.compile or a plan that
 leaves a call to the library. Fitted by hand to benchmarks/receipts/2026-11-28-h100-slow-calls.json:
-0.5 to 1.15 of what was seen; what solving takes to 2026-11-30-h200-library-solves.json.
+0.5 to 1.15 of what was seen; what solving takes to 2026-11-30-h200-library-solves.json, sorts and medians to
+2026-11-30-h200-slow-calls.json.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 TOPK = "topk"
+_AXIS_AT = {TOPK: 2, "sort": 1, "median": 1, "nanmedian": 1, "kthvalue": 2}
+ORDERED = frozenset(_AXIS_AT)
+"""Calls that put rows in order, or look for what they would have in some place then, by ATen name."""
+_SORTED_US = 35.0
+_SORTED_NS = {32: 0.05, 512: 0.09, 4096: 0.034}
+"""Of an element that is sorted, by how long its row is at most: 262144 rows of 64 take 1536 us, 4096 of 1024
+155, one of 1048576 106."""
+_LONGER_NS = 0.07
+_FOUND_US, _FOUND_ROW_NS, _FOUND_NS = 12.0, 0.5, 0.025
+"""Of a median, for its row and for each element of it: 262144 rows of 64 take 539 us, 1024 of 16384 326."""
+_ALONE_NS = 3.0
+"""One block goes along a row several times: one row of 1048576 takes 3300 us."""
 LONG_ROW = 4096
 """Elements from which several blocks share a row of topk."""
 _ROW_NS, _POWER = 0.19, 0.72
@@ -60,6 +75,33 @@ def solving_us(name: str, matrices: float, rows: int) -> float:
     """Of a call that solves systems of so many rows."""
     always, a_row = SOLVING[name]
     return always + 1e-3 * a_row * matrices * rows
+
+
+def ordered_rows(
+    op: str, shape: Sequence[int], args: Sequence[object], named: Mapping[str, Any]
+) -> tuple[float, int]:
+    """How many rows a call of ``ORDERED`` puts in order, and how long they are.
+
+    ``op`` is its full ATen name, ``shape`` that of its first operand.
+    """
+    count, position = math.prod(shape), _AXIS_AT[op.split(".")[1]]
+    axis = args[position] if len(args) > position else named.get("dim", -1)
+    if not shape or op.endswith("median.default") or not isinstance(axis, int):
+        return 1.0, max(count, 1)
+    return count / max(shape[axis], 1), shape[axis]
+
+
+def ordering_us(name: str, rows: float, row: int) -> float:
+    """Of a call of ``ORDERED`` beyond its bytes."""
+    if name == TOPK:
+        return topk_us(rows, row)
+    if name == "sort":
+        return _SORTED_US + 1e-3 * rows * row * _of_length(row)
+    return _FOUND_US + 1e-3 * max(rows * (_FOUND_ROW_NS + _FOUND_NS * row), _ALONE_NS * row)
+
+
+def _of_length(row: int) -> float:
+    return next((ns for most, ns in _SORTED_NS.items() if row <= most), _LONGER_NS)
 
 
 def topk_us(rows: float, row: int) -> float:

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value, base_name
 from workbench.model.systems import MATRIX_AT
-from workbench.problem.slow_calls import SOLVING, TAKEN_APART, TOPK, solving_us, topk_us
+from workbench.problem.slow_calls import (
+    ORDERED,
+    SOLVING,
+    TAKEN_APART,
+    ordered_rows,
+    ordering_us,
+    solving_us,
+)
 from workbench.referee.launchtime import Shape, Traffic, launch_time
 from workbench.referee.work import (
     EXTERNAL,
@@ -82,8 +89,8 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
     name = base_name(op.op)
     if name in TAKEN_APART:
         return library_us(target, unique, 0.0) + TAKEN_APART[name] * 1e-3 * op.written_bytes / 4
-    if name == TOPK and op.row:
-        return library_us(target, unique, 0.0) + topk_us(op.elements / op.row, op.row)
+    if name in ORDERED and op.row:
+        return library_us(target, unique, 0.0) + ordering_us(name, op.elements / op.row, op.row)
     if name in SOLVING and op.row:
         return library_us(target, unique, 0.0) + solving_us(name, op.elements / op.row**2, op.row)
     if op.flops or name in EXTERNAL:
@@ -148,9 +155,10 @@ def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[E
             moved = sum(n for _, _, n in one.inputs) + one.written
             replaced = one.library_operations(problem.contract)
             time_us += library_us(target, float(moved), replaced) + target.launch_us
-            if one.name == TOPK and isinstance(count := one.node.args[1], int):
-                rows = math.prod(one.output) // count
-                time_us += topk_us(rows, one.elements // rows)
+            if one.name in ORDERED:
+                _, shape, _ = one.inputs[0]
+                rows, row = ordered_rows(one.node.op, shape, one.node.args, dict(one.node.kwargs))
+                time_us += ordering_us(one.name, rows, row)
             if one.name in SOLVING:
                 _, shape, _ = one.inputs[MATRIX_AT.get(one.name, 0)]
                 time_us += solving_us(one.name, math.prod(shape[:-2]), shape[-1])

@@ -6,7 +6,7 @@ Owns the watching; what an operation costs is the baselines' business. Runs in a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -19,7 +19,7 @@ from workbench.model.systems import MATRIX_AT
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
-from workbench.problem.slow_calls import SOLVING
+from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, factors, library_operations
 
@@ -40,10 +40,17 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         base = base_name(name)
         made = list(_tensors(result))
         if made and base not in FREE and not base.startswith(("sym_", "empty", "_local")):
-            self.seen.append(self._recorded(name, args, list(_tensors((args, kwargs))), made))
+            self.seen.append(self._recorded(name, args, kwargs or {}, list(_tensors((args, kwargs))), made))
         return result
 
-    def _recorded(self, name: str, args: tuple[Any, ...], read: list[Tensor], made: list[Tensor]) -> EagerOp:
+    def _recorded(
+        self,
+        name: str,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        read: list[Tensor],
+        made: list[Tensor],
+    ) -> EagerOp:
         base = base_name(name)
         distinct = {id(t): t for t in read}.values()
         shapes = [tuple(t.shape) for t in read]
@@ -56,21 +63,22 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             written_bytes=sum(t.numel() * t.element_size() for t in made),
             elements=max(t.numel() for t in (*read, *made)),
             tensors_read=len(distinct),
-            row=_row(base, args),
+            row=_row(name, args, kwargs),
             flops=operations,
         )
 
 
-def _row(base: str, args: tuple[Any, ...]) -> int:
+def _row(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
     """Length of the rows an operation works on that gives each a block of its own; of a matrix, its rows."""
+    base = base_name(name)
     if base in SOLVING:
         return int(args[MATRIX_AT.get(base, 0)].shape[-1])
-    if (base not in ROW_OPS and base != "topk") or not args[0].dim():
+    if base in ORDERED:
+        return ordered_rows(name, args[0].shape, args, kwargs)[1]
+    if base not in ROW_OPS or not args[0].dim():
         return 0
     x = args[0]
     match base:
-        case "topk":
-            return int(x.shape[args[2] if len(args) > 2 else -1])
         case "_softmax" | "_log_softmax":
             return int(x.shape[args[1]])
         case "native_layer_norm":

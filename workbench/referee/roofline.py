@@ -24,7 +24,7 @@ from workbench.model import (
 )
 from workbench.model.systems import MATRIX_AT
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
-from workbench.problem.slow_calls import SOLVING, TOPK, solving_us, topk_us
+from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows, ordering_us, solving_us
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
@@ -262,10 +262,10 @@ def _beyond_bytes_us(plan: Plan, step: Library) -> float:
         assert isinstance(matrix, BufferArg)
         shape = plan.meta_of(matrix.buffer).shape
         return solving_us(name, math.prod(shape[:-2]), shape[-1])
-    if name != TOPK or not isinstance(step.args[1], int) or not isinstance(step.args[0], BufferArg):
+    if name not in ORDERED or not isinstance(step.args[0], BufferArg):
         return 0.0
-    rows = math.prod(step.metas[0].shape) / step.args[1]
-    return topk_us(rows, round(math.prod(plan.meta_of(step.args[0].buffer).shape) / rows))
+    shape = plan.meta_of(step.args[0].buffer).shape
+    return ordering_us(name, *ordered_rows(f"{step.op}.", shape, step.args, dict(step.kwargs)))
 
 
 def _replaced_flops(plan: Plan, step: Library) -> float:

@@ -35,7 +35,7 @@ ones_like arange scalar_tensor empty lift_fresh_copy convert_element_type
 _REDUCTIONS = "sum mean amax amin max min argmax argmin prod any all var std var_mean std_mean logsumexp"
 _EXTERNAL = """
 mm bmm addmm _addmm_activation baddbmm matmul mv dot linear _trilinear convolution conv2d conv1d conv3d sort
-topk kthvalue cumsum
+topk kthvalue median nanmedian cumsum
 cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention

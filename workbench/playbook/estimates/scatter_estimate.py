@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from workbench.model import base_name
-from workbench.model.systems import MATRIX_AT
 from workbench.playbook.analysis import reach
 from workbench.playbook.analysis.arithmetic import instructions_of
 from workbench.playbook.analysis.asked_bytes import Asked
@@ -17,18 +15,16 @@ from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.lifetime import CLOCK_GHZ, DRAM_TRIP, FLAT_NS, L2_TRIP, Walk, Work
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.ir.expr import loads_below, unguarded
-from workbench.playbook.ir.program import LibraryArgument, LibraryCall, Scatter
-from workbench.playbook.ir.sizes import product
+from workbench.playbook.ir.program import Scatter
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.packs import together_where
 from workbench.playbook.schedules.residency import resident
 from workbench.playbook.text.indexing import is_unit
-from workbench.problem.slow_calls import SOLVING, solving_us, topk_us
 
 _SLICES = 112
 """Of L2, each of which is taken to join 16 bytes a clock. An assumption, fitted to one number: torch.compile
 adds 131,072 rows of 512 bytes to 16,384, clearing them included, in 27.6 us on an H200."""
-_A_CLOCK = 16
+A_CLOCK = 16
 _TRIPS = 2 * L2_TRIP / DRAM_TRIP
 """A gather waits for its index. Both mostly come from L2: neighbouring warps share sectors of indices, and
 rows are named by several (a guess)."""
@@ -36,12 +32,6 @@ _SHARED_CYCLES, _TURN_CYCLES = 8.0, 4.0
 """Of a warp's request to a block's own sums, and of each turn that its lanes take at one place (guesses)."""
 _CLEARED_US = 2.0
 """To clear them, and to add them in the end (a guess)."""
-_SORTED_US, _SORTED_BYTES = 80.0, 128
-"""Of a library that sorts its indices before it adds, and what it moves for each: fitted to one number, the
-155.8 us that a gather and ``index_put`` of 131,072 rows of 512 bytes take on an H200."""
-_PUT_US = 13.0
-"""Of a library that puts values in place of others, beyond the bytes of the copy that it begins with: fitted
-to one number, the 41.4 us that a gather and ``scatter`` of 65,536 into 64 rows of 128,256 take on an H100."""
 _LANES = 32
 
 
@@ -69,8 +59,8 @@ def scatter_time(asked: Asked, scatter: Scatter) -> Estimate:
     held = schedule.items * sum(2.0 * width if load.serial in plain else 1.0 for load in loads)
     teams = resident(asked.target, schedule, schedule.threads, held) * schedule.threads // _LANES
     found = launched(asked, Work(warps, _LANES, teams, (walk,), 0.0, 0.0, FLAT_NS))
-    moved = joined if is_unit(scatter.place.view) else float(count * _A_CLOCK)
-    served = _served_us(asked.bytes_of(scatter.buffer), moved)
+    moved = joined if is_unit(scatter.place.view) else float(count * A_CLOCK)
+    served = served_us(asked.bytes_of(scatter.buffer), moved)
     if schedule.own_sums and has_few_places(scatter, [asked.sizes]):
         served = _own_us(asked, scatter)
     own = found.us - asked.target.launch_us
@@ -97,39 +87,7 @@ def _read_again(asked: Asked, scatter: Scatter) -> float:
     return max(0.0, whole - asked.read_once(gathered))
 
 
-def _served_us(places_bytes: float, moved: float) -> float:
+def served_us(places_bytes: float, moved: float) -> float:
     """Until L2 has done all atomics; those of few places have few slices to do them."""
-    busy = min(_SLICES, max(1.0, places_bytes / _A_CLOCK))
-    return moved / (busy * _A_CLOCK * CLOCK_GHZ) * 1e-3
-
-
-def library_us(asked: Asked, call: LibraryCall) -> float:
-    """What such a call of the library takes beyond its bytes: to sort first, or for an atomic an element."""
-    name = base_name(call.op)
-    if name in SOLVING:
-        matrix = call.args[MATRIX_AT.get(name, 0)]
-        assert isinstance(matrix, LibraryArgument)
-        order = asked.at((matrix.shape or asked.program.buffers[matrix.buffer].shape)[-1])
-        return solving_us(name, _elements(asked, matrix) / order**2, order)
-    match call:
-        case LibraryCall(op="aten.index_put.default", args=(_, tuple() as given, _, True)):
-            indices = [_elements(asked, one) for one in given if isinstance(one, LibraryArgument)]
-            return _SORTED_US + 1e6 * _SORTED_BYTES * max(indices, default=0) / asked.target.dram_bytes_per_s
-        case LibraryCall(op="aten.scatter.src" | "aten.scatter.value"):
-            return _PUT_US
-        case LibraryCall(
-            op="aten.topk.default", args=(LibraryArgument() as x, int() as count, *_), results=(values, *_)
-        ):
-            rows = asked.at(product(asked.program.buffers[values].shape)) / count
-            return topk_us(rows, round(_elements(asked, x) / rows))
-        case LibraryCall(
-            op="aten.scatter_add.default" | "aten.scatter_reduce.two",
-            args=(LibraryArgument() as into, _, LibraryArgument() as index, *_),
-        ):
-            places = _elements(asked, into) * asked.element_of(into.buffer)
-            return _served_us(places, float(_A_CLOCK * _elements(asked, index)))
-    return 0.0
-
-
-def _elements(asked: Asked, given: LibraryArgument) -> int:
-    return asked.at(product(given.shape or asked.program.buffers[given.buffer].shape))
+    busy = min(_SLICES, max(1.0, places_bytes / A_CLOCK))
+    return moved / (busy * A_CLOCK * CLOCK_GHZ) * 1e-3

@@ -110,11 +110,11 @@ def test_what_another_kernel_has_been_told_meanwhile_is_not_asked_again(
     assert {check.inputs for check in judgement.left_out} == {"heavy-tailed"}
 
 
-def test_ordinary_inputs_are_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ordinary_inputs_of_declared_sizes_are_never_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     refusing(monkeypatch, "normal")
     with pytest.raises(DeviceError, match="before the kernel ran: an assert"):
         judged(lane := Lane())
-    assert lane.losses == ["lost"]
+    assert set(lane.losses) == {"lost"} and len(lane.losses) <= 2 * gpu_judge.MOST_REFUSED
 
 
 def test_a_reference_that_fails_again_and_again_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,6 +129,8 @@ class _Trials:
     deterministic: bool = True
     usual: bool = False
     """True once a kernel was held against what the reference makes of usual values."""
+    refused: ProblemError | None = None
+    """What the reference said of usual values at the latest size that it did not take."""
     printed: Printed | None = None
     """Of a run that had to be stopped."""
 
@@ -147,8 +149,8 @@ class _Trials:
                 failed = self._cause(failed, planned, checks)
                 self.builds.cancel()
                 return told_of_layout(request.problem, planned.trial.plan, failed)
-        if not self.usual:
-            return Suspect(message="nothing was checked: the reference takes none of the sizes tried here")
+        if not self.usual and self.refused is not None:
+            raise self.refused  # it takes no size at all
         return Passed(deterministic=self.deterministic)
 
     def _cause(
@@ -216,10 +218,11 @@ class _Trials:
     def _expected(self, planned: matrix.PlannedCheck) -> Expectation | None:
         try:
             expected = expect(self.request.problem, self.reference, planned)
-        except ProblemError:
-            if planned.may_be_refused:
-                return None
-            raise
+        except ProblemError as error:
+            if not planned.may_be_refused:
+                raise
+            self.refused = error if planned.inputs == "normal" else self.refused
+            return None
         return None if planned.trial.probe and expected and expected.doubtful else expected
 
     def _execute(

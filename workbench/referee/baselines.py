@@ -162,8 +162,12 @@ def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[E
             if one.name in SOLVING:
                 _, shape, _ = one.inputs[MATRIX_AT.get(one.name, 0)]
                 time_us += solving_us(one.name, math.prod(shape[:-2]), shape[-1])
+    returned = {ref.ref for ref in problem.graph.outputs}
     for group in _groups(nodes):
-        time_us += _group_us(target, group, nodes, {ref.ref for ref in problem.graph.outputs})
+        names = {one.node.name for one in group}
+        outside = {name for one in nodes if one.node.name not in names for name, _, _ in one.inputs}
+        for kernel in _kernels(group, returned | outside):
+            time_us += _kernel_us(target, kernel)
     return START_US + (time_us or target.launch_us)
 
 
@@ -188,11 +192,59 @@ def _groups(nodes: tuple[Sized, ...]) -> list[list[Sized]]:
     return [group for group in groups.values() if any(one.name not in FREE for one in group)]
 
 
-def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], returned: set[str]) -> float:
+@dataclass(frozen=True)
+class _Kernel:
+    """Nodes that one kernel computes, and which of them it writes."""
+
+    nodes: list[Sized]
+    left: set[str]
+
+
+def _kernels(group: list[Sized], wanted: set[str]) -> list[_Kernel]:
+    """A group as the kernels that follow one another: a reduction of what others reduced along other rows, as
+    the total of all rows' losses is, waits for all of them. What lies between is computed again where it is
+    wanted. ``wanted``: names that are read outside of the group."""
+    named, at = {one.node.name: one for one in group}, _staged(group)
+    left: list[set[str]] = [set() for _ in range(max(at.values()) + 1)]
+    for name in wanted & named.keys():
+        left[at[name]].add(name)
+    found = []
+    for stage in reversed(range(len(left))):
+        inside, pending = set[str](), list(left[stage])
+        while pending:
+            name = pending.pop()
+            if name in inside or name not in named:
+                continue
+            if named[name].name in REDUCTIONS and at[name] < stage:
+                left[at[name]].add(name)
+                continue
+            inside.add(name)
+            pending += [read for read, _, _ in named[name].inputs]
+        found.append(_Kernel([one for one in group if one.node.name in inside], left[stage]))
+    return [kernel for kernel in found if any(one.name not in FREE for one in kernel.nodes)]
+
+
+def _staged(group: list[Sized]) -> dict[str, int]:
+    """Of each node, how many kernels come before the one that can compute it."""
+    at: dict[str, int] = {}
+    rows: dict[str, frozenset[int]] = {}
+    """Of the reductions that a node depends on in its own stage: how many results they have."""
+    for one in group:
+        inputs = [name for name, _, _ in one.inputs if name in at]
+        stage = max((at[name] for name in inputs), default=0)
+        before = frozenset[int]().union(*(rows[name] for name in inputs if at[name] == stage))
+        if one.name in REDUCTIONS:
+            own = frozenset([math.prod(one.output)])
+            stage, before = (stage + 1, own) if before - own else (stage, own)
+        at[one.node.name], rows[one.node.name] = stage, before
+    return at
+
+
+def _kernel_us(target: Target, kernel: _Kernel) -> float:
+    group, left = kernel.nodes, kernel.left
     inside = {one.node.name for one in group}
     read = {name: _found(one, n) for one in group for name, _, n in one.inputs if name not in inside}
-    used_outside = {name for one in nodes if one.node.name not in inside for name, _, _ in one.inputs}
-    written = sum(one.written for one in group if one.node.name in returned | used_outside)
+    written = sum(one.written for one in group if one.node.name in left)
     elements = max(one.elements for one in group)
     reductions = [one for one in group if one.name in REDUCTIONS]
     unique = float(sum(read.values()) + written)
@@ -201,7 +253,6 @@ def _group_us(target: Target, group: list[Sized], nodes: tuple[Sized, ...], retu
         traffic = Traffic(unique, unique, 16.0, stored=float(written), instructions=issued)
         return launch_time(target, _wide(elements), traffic).us + target.launch_us
     rows = max(max(math.prod(one.output) for one in reductions), 1)
-    left = returned | used_outside
     stores = any(math.prod(one.output) == elements for one in group if one.node.name in left)
     reduced = _Reduced(
         elements,

@@ -36,7 +36,7 @@ _REDUCTIONS = "sum mean amax amin max min argmax argmin prod any all var std var
 _EXTERNAL = """
 mm bmm addmm _addmm_activation baddbmm matmul mv dot linear _trilinear convolution conv2d conv1d conv3d sort
 topk kthvalue median nanmedian cumsum
-cumprod max_pool2d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
+cumprod max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool1d avg_pool3d _adaptive_avg_pool2d
 upsample_nearest2d upsample_bilinear2d scatter scatter_add index_put nonzero grid_sampler_2d
 _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention
 scaled_dot_product_attention gru lstm rnn_tanh rnn_relu _fft_r2c _fft_c2c _fft_c2r

@@ -17,8 +17,9 @@ from workbench.model import (
     Problem,
     Profile,
 )
+from workbench.playbook.rules import moves as rules
 from workbench.playbook.rules.cards import RISKS
-from workbench.playbook.rules.moves import cross, moves, parse_vector, seed_vectors
+from workbench.playbook.rules.moves import cross, moves, naive_vector, parse_vector, seed_vectors
 from workbench.playbook.techniques.table import TECHNIQUES, settled
 from workbench.playbook.text.titles import TITLES
 
@@ -60,6 +61,15 @@ def test_seeds_start_from_the_naive_chain_and_get_better() -> None:
     assert cards[0].predicted_factor == 1.0 < cards[1].predicted_factor < cards[2].predicted_factor
     assert dict(cards[2].vector)["row_cache"] != "reread"
     assert "5 kernels where 1 would do" in cards[0].evidence[0]
+
+
+def test_a_chain_of_more_steps_than_a_plan_may_have_is_no_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its kernels has a result that is allocated."""
+    problem = softmax(4096, 4096)
+    for steps, starts in ((10, True), (9, False)):
+        monkeypatch.setattr(rules, "STEPS", steps)
+        vectors = [card.vector for card in seed_vectors(problem, H100)]
+        assert (naive_vector(problem) in vectors) is starts and vectors
 
 
 def test_few_long_rows_are_split() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
+from workbench.plan.limits import STEPS
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
@@ -118,6 +119,8 @@ _FROM_END: Vector = (*_NARROW, ("backwards", "on"))
 _FULL_OF_VECTORS = 2**16
 """Rows that fill the card where a block has 128 of them: 512 blocks."""
 
+_STEPS_A_KERNEL = 2
+"""Of a plan: its result is allocated, and it is launched."""
 _FEW_TO_HEAR = 1024
 """Rows whose totals one block may hear in words: a loss over 8192 rows took longer so than with a counter."""
 
@@ -130,7 +133,8 @@ def naive_vector(problem: Problem) -> Vector:
 def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypothesis, ...]:
     """Where a search starts: the naive chain, the plain fused kernel, then the best structures.
 
-    The first two are there to be compared with, and are left out where that would cost seconds of a card.
+    The first two are there to be compared with, and are left out where that would cost seconds of a card or,
+    of the chain, more steps than a plan may have.
     """
     naive, plain = naive_vector(problem), settled(problem, ())
     structures = _structures(problem)
@@ -138,7 +142,8 @@ def seed_vectors(problem: Problem, target: Target, count: int = 3) -> tuple[Hypo
     best = unlike(problem, [*structures, *shared_by_clusters(problem, structures, target)], target, count)
     best = _with_axes_a_thread(problem, best, target)
     fastest = times_of(problem, best[0], target) if best else {}
-    first = [v for v in dict.fromkeys([naive, plain]) if worth_timing(times_of(problem, v, target), fastest)]
+    chain = [naive] if _STEPS_A_KERNEL * traits_of(problem).naive_kernels <= STEPS else []
+    first = [v for v in dict.fromkeys([*chain, plain]) if worth_timing(times_of(problem, v, target), fastest)]
     early = best[: max(1, count - len(first))]
     others = [*_totals_otherwise(problem, best[:1]), *joined_at_once(problem, structures, early, target)]
     order = dict.fromkeys([*first, *best[:1], *others, *best[1:]])

@@ -43,6 +43,19 @@ REFUSED = {
         "def f(x, y):\n    return x @ y\ninputs = [torch.randn(90000, 90000), torch.randn(3, 5)]\n",
         r"^line 2: the reference raised RuntimeError: a and b must have same reduction dim",
     ),
+    "keeps what it computes": (
+        "kept = []\ndef f(x):\n    kept.append(x.mean())\n    return x * torch.stack(kept).sum()\n" + X,
+        r"cannot be exported: it keeps a tensor that it has computed outside of itself",
+    ),
+    "asks for a gradient": (
+        "def f(x):\n    y = x.requires_grad_(True)\n    return torch.autograd.grad(y.tanh().sum(), y)[0]\n"
+        + X,
+        r"^line 3: the reference raised RuntimeError: no gradients are recorded while it runs\. Write the deriv",
+    ),
+    "a mean over a mask": (
+        "def f(x):\n    return x[x > 0].mean()\n" + X,
+        r"^line 2: the shape of a result depends on values .* x\[mask\]\.mean\(\) is torch\.where\(mask, x",
+    ),
     "returns nothing": ("def f(x):\n    x + 1\n" + X, r"the reference returns nothing; return a tensor"),
     "returns a number by name": (
         "def f(x): return {'y': x + 1, 'n': 3}\n" + X,

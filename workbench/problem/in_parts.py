@@ -56,7 +56,7 @@ class InParts(PropagateUnbackedSymInts):
         rule = RULES.get(name)
         if rule is None:
             raise ProblemError(
-                f"{self._where}{name} of complex numbers is not supported. "
+                f"{self._where}{_as_written(name)} of complex numbers is not supported. "
                 "Write this step with real and imaginary parts."
             )
         return _as_traced(rule(target, args, kwargs), made)
@@ -95,6 +95,11 @@ def _returned(value: Any) -> Any:
 
 def _flat(value: Any) -> list[Any]:
     return [one for part in value for one in _flat(part)] if isinstance(value, list | tuple) else [value]
+
+
+def _as_written(name: str) -> str:
+    """``linalg_solve`` of ``_linalg_solve_ex``, the operation that torch makes of it."""
+    return name.removeprefix("_").removesuffix("_ex")
 
 
 def _is_complex(value: Any) -> bool:

@@ -101,6 +101,8 @@ def told(error: BaseException, what: str) -> str:
     line = line_of_traceback(error.__traceback__)
     first = next((row.strip() for row in str(error).splitlines() if row.strip()), "no message")
     where = f"line {line}: " if line else ""
+    if "does not require grad" in first:
+        first = "no gradients are recorded while it runs. Write the derivative as a formula"
     return f"{where}{what} raised {type(error).__name__}: {first[:300]}"
 
 

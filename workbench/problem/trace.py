@@ -226,4 +226,9 @@ def _reason(error: Exception) -> str:
             "it leaves torch for numpy, which hides what is computed. "
             "Use torch's functions: torch.exp for np.exp."
         )
-    return f"{name}: {first[:200]}. Write this step with torch operations on whole tensors."
+    if "fake tensor in the exported program" in text:
+        return (
+            "it keeps a tensor that it has computed outside of itself, in a list or a global name. "
+            "Return it instead."
+        )
+    return f"{name}: {first[:200].rstrip('.')}. Write this step with torch operations on whole tensors."

@@ -372,8 +372,8 @@ class Translation:
         if unknown:
             raise ProblemError(
                 f"{self._where}the shape of a result depends on values (nonzero, masked_select, indexing "
-                "with a mask, bincount without minlength). Use torch.where, or say how many there can be, so "
-                "that shapes depend on shapes only."
+                "with a mask, bincount without minlength). Let shapes depend on shapes only: "
+                "x[mask].mean() is torch.where(mask, x, 0).sum() / mask.sum(), and bincount takes minlength."
             )
         expression = expression.xreplace(self._said)
         if parted_by_others(expression):

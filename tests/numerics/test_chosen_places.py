@@ -83,3 +83,23 @@ def test_a_whole_number_that_may_be_another_leaves_its_place_in_doubt() -> None:
     index = choices.index_of_extremum(torch.ops.aten.argmax.default, rough, 1, False)
     assert index.tie is not None and bool(index.error > 0)
     assert [int(misplaced(torch.tensor([at]), index.tie)[1] > 0) for at in range(4)] == [1, 0, 0, 1]
+
+
+def test_what_may_be_anything_pushes_all_behind_it_aside() -> None:
+    """Of two groups of experts that are as good one is left out: what a token has of the third moves."""
+    scores = exact(torch.tensor([[9.0, 8.0, 7.0, 6.0, 5.0, -torch.inf, 4.0]]), "f32")
+    doubt = torch.tensor([[0.0, torch.inf, 0.0, 0.0, 0.0, torch.inf, 0.0]], dtype=torch.float64)
+    _, index = choices.selected(torch.ops.aten.topk.default, replace(scores, shared=doubt), [4, 1], {}, "f32")
+    assert index.value.tolist() == [[0, 1, 2, 3]] and index.tie is not None
+    for places, wrong in (
+        ([0, 1, 2, 3], 0),
+        ([0, 2, 3, 4], 0),  # without the first in doubt
+        ([0, 2, 5, 3], 0),  # and with the other in its place
+        ([5, 0, 1, 2], 0),
+        ([2, 0, 3, 4], 1),  # nothing that is in doubt brings the third to the front
+        ([0, 2, 4, 3], 1),  # the fourth comes before the fifth in any case
+        ([0, 2, 3, 6], 1),  # three are sure to be before it, and one more
+        ([0, 2, 2, 3], 4),
+    ):
+        off = misplaced(torch.tensor([places]), index.tie)[1]
+        assert int((off > 0).sum()) >= min(wrong, 1) and (wrong or not bool(off.any())), places

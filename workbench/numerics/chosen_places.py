@@ -13,6 +13,9 @@ from torch import Tensor
 
 from workbench.numerics.tracked import Tie
 
+_MOST_COMPARED = 2**26
+"""Pairs of elements that are compared at most to see what one in doubt may have pushed aside."""
+
 
 def misplaced(got: Tensor, tie: Tie) -> tuple[Tensor, Tensor]:
     """How much worse than the best each place's element is, and the same over what is allowed: 0, or inf
@@ -24,6 +27,7 @@ def misplaced(got: Tensor, tie: Tie) -> tuple[Tensor, Tensor]:
     off, slack = worse_than_chosen(source, error, axis, safe, wanted)
     off = torch.where(in_range & ~_repeated(index, axis), off, torch.inf)
     is_right = (off <= slack) & ~is_later(tie, index, wanted, off, slack)
+    is_right |= _pushed_aside(index, wanted, source, error, axis, is_right | ~in_range)
     if tie.unasked is not None:
         is_right |= tie.unasked.reshape(off.shape)
     return off.reshape(-1), torch.where(is_right, 0.0, torch.inf).reshape(-1)
@@ -45,6 +49,34 @@ def is_later(tie: Tie, places: Tensor, chosen: Tensor, off: Tensor, slack: Tenso
     if not tie.first:
         return torch.zeros_like(places, dtype=torch.bool)
     return (places > chosen) & (off == 0) & (slack == 0)
+
+
+def _pushed_aside(
+    places: Tensor, chosen: Tensor, source: Tensor, error: Tensor, axis: int, known: Tensor
+) -> Tensor:
+    """Of several places in order, those of elements that may come where they are: no more others are sure to
+    be before them than there are places before theirs, and no fewer may be.
+
+    Where an element may be anything, as one that a doubtful mask may have left out, all behind it move by one
+    if it is. ``known`` are those that need no such look; only rows with such an element are looked at.
+    """
+    found = torch.zeros_like(known)
+    count, size = places.shape[axis], source.shape[axis]
+    rows = (~known).any(axis) & error.isinf().any(axis)
+    if count < 2 or not bool(rows.any()) or int(rows.sum()) * count * size > _MOST_COMPARED:
+        return found
+    mine, value, off, best = (one.movedim(axis, -1)[rows] for one in (places, source, error, chosen))
+    value = torch.where(off.isinf(), 0.0, value)
+    ends = value.gather(1, best)
+    sign = torch.where(ends[:, :1] >= ends[:, -1:], 1.0, -1.0)  # the largest first, or the smallest
+    low, high = sign * value - off, sign * value + off
+    own_low, own_high = (one.gather(1, mine.clamp(0, size - 1)).unsqueeze(-1) for one in (low, high))
+    sure = (low.unsqueeze(1) > own_high).sum(-1)
+    may = (high.unsqueeze(1) >= own_low).sum(-1) - 1  # it is not before itself
+    rank = torch.arange(count, device=mine.device)
+    there = found.movedim(axis, -1).clone()
+    there[rows] = (sure <= rank) & (rank <= may) & (mine >= 0) & (mine < size)
+    return there.movedim(-1, axis) & ~_repeated(places, axis)
 
 
 def admitting(tie: Tie, native: Tensor) -> Tie:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -85,9 +86,10 @@ def test_a_whole_number_that_may_be_another_leaves_its_place_in_doubt() -> None:
     assert [int(misplaced(torch.tensor([at]), index.tie)[1] > 0) for at in range(4)] == [1, 0, 0, 1]
 
 
-def test_what_may_be_anything_pushes_all_behind_it_aside() -> None:
+@pytest.mark.parametrize("first", [9.0, torch.nan])
+def test_what_may_be_anything_pushes_all_behind_it_aside(first: float) -> None:
     """Of two groups of experts that are as good one is left out: what a token has of the third moves."""
-    scores = exact(torch.tensor([[9.0, 8.0, 7.0, 6.0, 5.0, -torch.inf, 4.0]]), "f32")
+    scores = exact(torch.tensor([[first, 8.0, 7.0, 6.0, 5.0, -torch.inf, 4.0]]), "f32")
     doubt = torch.tensor([[0.0, torch.inf, 0.0, 0.0, 0.0, torch.inf, 0.0]], dtype=torch.float64)
     _, index = choices.selected(torch.ops.aten.topk.default, replace(scores, shared=doubt), [4, 1], {}, "f32")
     assert index.value.tolist() == [[0, 1, 2, 3]] and index.tie is not None

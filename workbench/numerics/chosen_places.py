@@ -66,7 +66,7 @@ def _pushed_aside(
     if count < 2 or not bool(rows.any()) or int(rows.sum()) * count * size > _MOST_COMPARED:
         return found
     mine, value, off, best = (one.movedim(axis, -1)[rows] for one in (places, source, error, chosen))
-    value = torch.where(off.isinf(), 0.0, value)
+    value = torch.where(off.isinf(), 0.0, torch.where(value.isnan(), torch.inf, value))  # NaN are largest
     ends = value.gather(1, best)
     sign = torch.where(ends[:, :1] >= ends[:, -1:], 1.0, -1.0)  # the largest first, or the smallest
     low, high = sign * value - off, sign * value + off

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from math import prod
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
-from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
 from workbench.playbook.ir.operations import VIEWS, is_pointwise
 
@@ -21,6 +21,8 @@ Places = tuple[int | None, ...]
 """One an axis, from the front: where a tensor is wanted, or None for all along the axis."""
 Key = tuple[Ref, Places]
 _AS_IT_IS = frozenset(["alias", "clone"])
+_SEEN = VIEWS | {"diagonal"}
+"""What has the elements of its operand, or some of them."""
 _DEEPEST = 40
 """Operations from a place back to its element."""
 
@@ -73,6 +75,8 @@ class Elements:
                 if first is None or there is None or not is_in_steps_of_one(node):
                     return None
                 return self._at(of, (*places[:axis], first + there, *places[axis + 1 :]))
+            case "diagonal", (Ref() as of, *_):
+                return self._on_diagonal(of, node, places)
             case "permute", (Ref() as of, (*axes,)):
                 return self._turned(of, [axis % len(axes) for axis in axes if isinstance(axis, int)], places)
             case "view", (Ref() as of, *_):
@@ -83,6 +87,22 @@ class Elements:
             case "cat", ((*parts,), *along):
                 return self._joined(node, parts, along, places)
         return self._computed(node, places) if is_pointwise(node) else None
+
+    def _on_diagonal(self, of: Ref, node: OpNode, places: Places) -> Ref | None:
+        *others, place = places
+        named, rank = dict(node.kwargs), len(places) + 1
+        offset, first, second = (
+            argument(node, named, at, name, default)
+            for at, (name, default) in enumerate((("offset", 0), ("dim1", 0), ("dim2", 1)), 1)
+        )
+        assert isinstance(offset, int) and isinstance(first, int) and isinstance(second, int)
+        if place is None:
+            return None
+        found, left = (
+            {first % rank: place - min(offset, 0), second % rank: place + max(offset, 0)},
+            iter(others),
+        )
+        return self._at(of, tuple(found[axis] if axis in found else next(left) for axis in range(rank)))
 
     def _turned(self, of: Ref, axes: list[int], places: Places) -> Ref | None:
         """None where two axes that are left change places: that is another tensor."""
@@ -180,7 +200,7 @@ def _of_single_elements(edit: GraphEdit) -> frozenset[str]:
                 assert isinstance(axis, int)
                 if all(isinstance(part, Ref) and edit.spec(part).dims[axis] == 1 for part in parts):
                     found.add(node.name)
-            case _ if node.base_name in VIEWS or node.op == RESULTS or is_pointwise(node):
+            case _ if node.base_name in _SEEN or node.op == RESULTS or is_pointwise(node):
                 if any(ref.ref in found for ref in node.refs):
                     found.add(node.name)
     return frozenset(found)

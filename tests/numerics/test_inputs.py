@@ -78,6 +78,14 @@ def test_few_rows_meet_every_special_value_within_three_seeds(rows: int, first: 
     assert rows == 1 or all(torch.isfinite(x).all(dim=1).any() for x in drawn), "some rows stay ordinary"
 
 
+def test_a_single_number_is_special_at_every_second_seed() -> None:
+    """A scale that is NaN makes everything NaN: an overflow beside an ordinary one is to be seen too."""
+    scale = TensorSpec(name="scale", role="input", dtype="f32", dims=(), sampler=NORMAL)
+    drawn = [draw(problem(scale), CASE, "special values", seed)["scale"] for seed in range(6)]
+    assert [bool(x.isfinite()) for x in drawn] in ([True, False] * 3, [False, True] * 3)
+    assert {str(float(x)) for x in drawn if not x.isfinite()} == {"nan", "inf", "-inf"}
+
+
 def test_a_special_value_of_one_tensor_meets_ordinary_ones_of_another() -> None:
     tensors = [TensorSpec(name=n, role="input", dtype="f32", dims=(6, 8), sampler=NORMAL) for n in "abcdef"]
     drawn = draw(problem(*tensors), CASE, "special values", 0)

@@ -414,6 +414,16 @@ def test_lines_that_are_not_run_are_named() -> None:
     assert problem.notes == ("lines 4, 5 were not run: neither the reference nor its inputs need it",)
 
 
+def test_a_scale_that_changes_where_something_overflows_is_no_copy() -> None:
+    """Seen where there is an infinity beside a scale that is a number."""
+    problem = opened(
+        "def unscale(grads, scale):\n    bad = ~grads.isfinite().all()\n"
+        "    return torch.where(bad, 0.0, grads / scale), torch.where(bad, scale * 0.5, scale)\n"
+        "inputs = [torch.randn(40, 30, dtype=torch.float16), torch.tensor(128.0)]\n"
+    )
+    assert len(problem.outputs) == 2
+
+
 def test_a_copy_of_a_view_is_work() -> None:
     opened("def f(x): return x.t().contiguous()\ninputs = [torch.randn(6, 4)]\n")
 

@@ -196,8 +196,11 @@ def _special(values: torch.Tensor, turn: int, generator: torch.Generator) -> tor
     """Ties in every row; one NaN, one inf or a few -inf in every other row, the rest stay ordinary.
 
     Values are rounded to halves, which makes ties. A row is a run along the last dimension. With ``turn``,
-    ``turn + 2`` and ``turn + 4`` each of the special rows meets each of the three; a single row is special.
+    ``turn + 2`` and ``turn + 4`` each of the special rows meets each of the three; a single row is special. A
+    single number is only at every second seed: where a scale is NaN all is, and nothing tells of the rest.
     """
+    if values.numel() == 1 and turn // 2 % 2:
+        return values
     rows = (values * 2).round().div(2).reshape(-1, values.shape[-1] if values.dim() else 1).clone()
     count, width = rows.shape
     column = torch.randint(0, max(width, 1), (count,), generator=generator)

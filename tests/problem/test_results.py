@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tests.problem.cells import opened
+from workbench.errors import ProblemError
 from workbench.model import Problem, Returned
 from workbench.problem.reference import Reference
+from workbench.problem.refusals import check_outputs
 from workbench.problem.results import maker, returned_as, together
 
 X = "inputs = [torch.randn(4, 5)]\n"
@@ -159,3 +162,11 @@ def test_complex_results_have_names_too() -> None:
     assert opened(f"def f(x): return {{'y': x.exp()}}\n{X}").returned == Returned(
         kind="builtins:dict", names=("y",)
     )
+
+
+def test_what_stands_in_for_a_tensor_is_called_one() -> None:
+    """A reference that takes long is asked for its shapes alone first."""
+    with FakeTensorMode():
+        returned = {"y": torch.randn(3), "n": 3}
+    with pytest.raises(ProblemError, match=r"a dict of \('y': Tensor, 'n': int\)"):
+        check_outputs(returned)

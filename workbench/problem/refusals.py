@@ -92,12 +92,17 @@ def check_outputs(value: Any) -> tuple[Tensor, ...]:
     return results
 
 
+def _kind(value: Any) -> str:
+    """A tensor is one, whatever stands in for it while its shape alone is asked for."""
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
 def _described(value: Any) -> str:
     if isinstance(value, tuple | list):
-        kinds = ", ".join("Tensor" if isinstance(i, Tensor) else type(i).__name__ for i in value)
+        kinds = ", ".join(map(_kind, value))
         return f"a {type(value).__name__} of ({kinds})"
     if isinstance(value, dict) and value:
-        kinds = ", ".join(f"{name!r}: {type(one).__name__}" for name, one in value.items())
+        kinds = ", ".join(f"{name!r}: {_kind(one)}" for name, one in value.items())
         return f"a {type(value).__name__} of ({kinds})"
     article = "an" if type(value).__name__[0] in "aeiou" else "a"
     return f"{article} {type(value).__name__}"

@@ -80,7 +80,7 @@ def where_it_runs(problem: Problem, form: Form, accept: Accept) -> Problem | Non
             break
     if not why or not best:
         return None
-    note = f"sizes at which the reference fails on data are not checked: {why}"
+    note = f"sizes at which the reference fails on data are not checked: {why.rstrip('.')}"
     return chosen.model_copy(update={"proofs": best, "notes": (*chosen.notes, note)})
 
 

@@ -144,8 +144,9 @@ def launch_time(target: Target, work: Work) -> LaunchTime:
 _AT_HAND = 600.0
 """Instructions that come with a launch: what all that was measured has in its start (a guess)."""
 _FETCHED_NS = 10.0
-"""Of one more, sixteen bytes: twenty steps of a vehicle, without a loop, took 118 us of an H200 as some
-10,000 instructions, 51 as 4000 and 20 as 2500 (2026-11-30, off-grid-69)."""
+"""Of one more, sixteen bytes. Roughly: twenty steps of a vehicle for each of 4096 ways to steer, without a
+loop, took about 118 us of an H200 as some 10,000 instructions, 51 as 4000 and 20 as 2500 (2026-11-30, from
+the log of a search, less what the other kernels of its plans take)."""
 
 
 def until_last_warp(us: float, threads: int) -> float:

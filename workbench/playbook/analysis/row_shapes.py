@@ -17,7 +17,8 @@ from workbench.playbook.schedules.schedule import Schedule
 from workbench.playbook.text.indexing import divisors_of, is_unit
 
 _NEAR = 16
-"""Elements from column to column up to which a warp's reads share their sectors."""
+"""Elements from column to column up to which a warp goes along a row: what lies between is mostly read too,
+as all eight numbers of an observation are, and rows lie further apart."""
 
 
 def row_shape(space: RowSpace, passes: list[Pass]) -> RowShape:

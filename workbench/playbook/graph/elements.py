@@ -84,8 +84,8 @@ class Elements:
                 return self._stacked(node, places) if before is None else self._at(of, before)
             case "expand", (Ref() as of, *_):
                 return self._at(of, self._spread(of, node.outs[0].dims, places))
-            case "cat", ((*parts,), *along):
-                return self._joined(node, parts, along, places)
+            case "cat", ((*parts,), *_):
+                return self._joined(node, parts, places)
         return self._computed(node, places) if is_pointwise(node) else None
 
     def _on_diagonal(self, of: Ref, node: OpNode, places: Places) -> Ref | None:
@@ -112,10 +112,8 @@ class Elements:
         turned = dict(zip(axes, places, strict=True))
         return self._at(of, tuple(turned[axis] for axis in range(len(axes))))
 
-    def _joined(self, node: OpNode, parts: Sequence[Arg], along: Sequence[Arg], places: Places) -> Ref | None:
-        axis = along[0] if along else 0
-        assert isinstance(axis, int)
-        axis %= len(places)
+    def _joined(self, node: OpNode, parts: Sequence[Arg], places: Places) -> Ref | None:
+        axis = joined_along(node)
         place = places[axis]
         if place is None:
             return None
@@ -170,13 +168,10 @@ class Elements:
             if place is not None:
                 left = (*dims[:axis], *dims[axis + 1 :])
                 out = OutputSpec(dtype=self.edit.spec(of).dtype, dims=left)
-                single = dims[axis] == 1
-                args: tuple[Arg, ...] = (of, axis, place)
-                of = (
-                    self.edit.view(of, left)
-                    if single
-                    else self.edit.add("aten.select.int", args, out, "element")
-                )
+                if dims[axis] == 1:
+                    of = self.edit.view(of, left)
+                else:
+                    of = self.edit.add("aten.select.int", (of, axis, place), out, "element")
         return of
 
     def _shaped(self, found: Ref, ref: Ref, places: Places) -> Ref:
@@ -195,9 +190,8 @@ def _of_single_elements(edit: GraphEdit) -> frozenset[str]:
     found = set[str]()
     for node in edit.graph.nodes:
         match node.base_name, node.args:
-            case "cat", ((*parts,), *along):
-                axis = along[0] if along else 0
-                assert isinstance(axis, int)
+            case "cat", ((*parts,), *_):
+                axis = joined_along(node)
                 if all(isinstance(part, Ref) and edit.spec(part).dims[axis] == 1 for part in parts):
                     found.add(node.name)
             case _ if node.base_name in _SEEN or node.op == RESULTS or is_pointwise(node):
@@ -213,6 +207,13 @@ def _left(dims: Sequence[Dim], places: Places) -> tuple[Dim, ...]:
 def _elements(dims: Sequence[Dim]) -> tuple[int, list[str]]:
     """What a shape has, to be compared."""
     return prod(dim for dim in dims if isinstance(dim, int)), [dim for dim in dims if isinstance(dim, str)]
+
+
+def joined_along(node: OpNode) -> int:
+    """The axis of a concatenation, from the front."""
+    axis = node.args[1] if len(node.args) > 1 else 0
+    assert isinstance(axis, int)
+    return axis % len(node.outs[0].dims)
 
 
 def from_the_front(edit: GraphEdit, ref: Ref, axis: int, place: int) -> int | None:

@@ -7,11 +7,10 @@ time, and what nobody takes is not computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from workbench.model import Dim, OpNode, Ref
-from workbench.playbook.graph.elements import Elements, from_the_front, is_in_steps_of_one
+from workbench.playbook.graph.elements import Elements, from_the_front, is_in_steps_of_one, joined_along
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
 
@@ -64,7 +63,7 @@ def _part(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
     if made is None or place_at is None:
         return None
     match made:
-        case OpNode(op=op, args=((*parts,), *along)) if op == _CAT and _axis(made, along) == axis:
+        case OpNode(op=op, args=((*parts,), *_)) if op == _CAT and joined_along(made) == axis:
             for part in parts:
                 assert isinstance(part, Ref)
                 count = edit.spec(part).dims[axis]
@@ -91,9 +90,3 @@ def _part(edit: GraphEdit, ref: Ref, axis: int, place: int) -> Ref | None:
 def _with_axis(edit: GraphEdit, ref: Ref, axis: int, size: int) -> tuple[Dim, ...]:
     dims = edit.spec(ref).dims
     return (*dims[:axis], size, *dims[axis:])
-
-
-def _axis(node: OpNode, along: Sequence[object]) -> int:
-    axis = along[0] if along else 0
-    assert isinstance(axis, int)
-    return axis % len(node.outs[0].dims)

@@ -25,7 +25,8 @@ _LEAST_SLOW = 24.0
 _LEAST_WORK = 2.0**29
 """Instructions that all elements would take: 18 us of a card of 132 multiprocessors."""
 _LONG_ROW, _FEW_ROWS = 1024, 64
-"""Elements that few blocks do not keep on the chip, and rows of them that are too few for a block each."""
+"""Elements of a row that few blocks would be slow to make, kept on the chip or not, and rows of them that are
+too few to fill the card with a block each."""
 _LEAST_AGAIN = 64.0
 """Slow instructions of an element: to make it again takes longer than to write and read four bytes."""
 

@@ -10,37 +10,57 @@ parts_of_joined.py has the rule.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
 from workbench.playbook.ir.operations import VIEWS, is_pointwise
+from workbench.playbook.ir.sizes import Sizes, product
 
-Places = tuple[int | None, ...]
+
+@dataclass(frozen=True)
+class Merged:
+    """Along an axis that is seen as several: their sizes, and a place along each."""
+
+    dims: tuple[Dim, ...]
+    places: Places
+
+
+Place = int | None | Merged
+Places = tuple[Place, ...]
 """One an axis, from the front: where a tensor is wanted, or None for all along the axis."""
 Key = tuple[Ref, Places]
 _AS_IT_IS = frozenset(["alias", "clone"])
-_SEEN = VIEWS | {"diagonal"}
+_SEEN = VIEWS | {"diagonal", "flip"}
 """What has the elements of its operand, or some of them."""
-_DEEPEST = 40
+_DEEPEST = 120
 """Operations from a place back to its element."""
 
 
 class Elements:
-    """Those of one graph, looked for node by node in its order: what was found for one is there for all later
-    ones."""
+    """Those of one graph, looked for node by node in its order: what is found is there for all later ones.
 
-    def __init__(self, edit: GraphEdit) -> None:
+    Where not ``everything`` is looked for, a place leads to an element only where something is joined or
+    computed of what is joined on the way. Otherwise arithmetic is done at the place, whatever it is made of,
+    and where it begins an element is taken out of the tensor that has it.
+    """
+
+    def __init__(self, edit: GraphEdit, everything: bool = False) -> None:
         self.edit = edit
+        self._everything = everything
         self._found: dict[Key, Ref] = {}
         self._seen: dict[Key, Ref | None] = {}
         """Those of this walk, whose nodes are not in the graph yet."""
         self._deep = 0
-        self._single = _of_single_elements(edit)
+        self._single = frozenset[str]() if everything else _of_single_elements(edit)
 
     def at(self, ref: Ref, places: Places) -> Ref | None:
-        """The tensor without the axes that have a place; None where nothing is joined on the way to it."""
+        """The tensor without the axes that have a place.
+
+        None where nothing is joined on the way to it, unless ``everything`` is looked for.
+        """
         self._seen = {}
         found = self._at(ref, places)
         if found is not None:
@@ -51,15 +71,24 @@ class Elements:
         key = ref, places
         if key in self._found:
             return self._found[key]
+        if places.count(None) == len(places) and not self._everything:
+            return None
         if key not in self._seen:
-            made = self.edit.made(ref)
-            if made is None or self._deep >= _DEEPEST or places.count(None) == len(places):
-                return None
             self._deep += 1
-            found = self._of(made, places)
+            found = self._made_at(ref, places)
             self._deep -= 1
+            if found is None and self._everything:
+                found = self._taken(ref, places)
             self._seen[key] = None if found is None else self._shaped(found, ref, places)
         return self._seen[key]
+
+    def _made_at(self, ref: Ref, places: Places) -> Ref | None:
+        made = self.edit.made(ref)
+        if made is None or self._deep > _DEEPEST:
+            return None
+        dims = self.edit.spec(ref).dims
+        single = tuple(0 if dim == 1 else place for dim, place in zip(dims, places, strict=True))
+        return self._of(made, single)
 
     def _of(self, node: OpNode, places: Places) -> Ref | None:
         match node.base_name, node.args:
@@ -69,24 +98,39 @@ class Elements:
                 axis %= len(places) + 1
                 first = from_the_front(self.edit, of, axis, place)
                 return None if first is None else self._at(of, (*places[:axis], first, *places[axis:]))
-            case "slice", (Ref() as of, int() as axis, int() as start, *_):
-                axis %= len(places)
-                first, there = from_the_front(self.edit, of, axis, start), places[axis]
-                if first is None or there is None or not is_in_steps_of_one(node):
-                    return None
-                return self._at(of, (*places[:axis], first + there, *places[axis + 1 :]))
+            case "slice", (Ref() as of, int() as axis, *_):
+                return self._sliced(node, of, axis % len(places), places)
             case "diagonal", (Ref() as of, *_):
                 return self._on_diagonal(of, node, places)
+            case "flip", (Ref() as of, (*axes,)):
+                return self._turned_over(of, axes, places)
             case "permute", (Ref() as of, (*axes,)):
                 return self._turned(of, [axis % len(axes) for axis in axes if isinstance(axis, int)], places)
             case "view", (Ref() as of, *_):
-                before = seen_before(self.edit.spec(of).dims, node.outs[0].dims, places)
-                return self._stacked(node, places) if before is None else self._at(of, before)
+                if (part := self._stacked(node, places)) is not None:
+                    return part
+                before = seen_before(self.edit.sizes, self.edit.spec(of).dims, node.outs[0].dims, places)
+                return None if before is None else self._at(of, before)
             case "expand", (Ref() as of, *_):
                 return self._at(of, self._spread(of, node.outs[0].dims, places))
             case "cat", ((*parts,), *_):
                 return self._joined(node, parts, places)
         return self._computed(node, places) if is_pointwise(node) else None
+
+    def _sliced(self, node: OpNode, of: Ref, axis: int, places: Places) -> Ref | None:
+        """Along an axis that is left, the slice of an element."""
+        start, there = node.args[2] if len(node.args) > 2 else 0, places[axis]
+        if there is None:
+            element = self._at(of, places)
+            if element is None:
+                return None
+            left = len(_left(self.edit.spec(of).dims[:axis], places[:axis]))
+            out = OutputSpec(dtype=node.outs[0].dtype, dims=_left(node.outs[0].dims, places))
+            return self.edit.add(node.op, (element, left, *node.args[2:]), out, "element", node.kwargs)
+        first = from_the_front(self.edit, of, axis, start) if isinstance(start, int) else None
+        if first is None or not isinstance(there, int) or not is_in_steps_of_one(node):
+            return None
+        return self._at(of, (*places[:axis], first + there, *places[axis + 1 :]))
 
     def _on_diagonal(self, of: Ref, node: OpNode, places: Places) -> Ref | None:
         *others, place = places
@@ -96,7 +140,7 @@ class Elements:
             for at, (name, default) in enumerate((("offset", 0), ("dim1", 0), ("dim2", 1)), 1)
         )
         assert isinstance(offset, int) and isinstance(first, int) and isinstance(second, int)
-        if place is None:
+        if not isinstance(place, int):
             return None
         found, left = (
             {first % rank: place - min(offset, 0), second % rank: place + max(offset, 0)},
@@ -104,9 +148,19 @@ class Elements:
         )
         return self._at(of, tuple(found[axis] if axis in found else next(left) for axis in range(rank)))
 
+    def _turned_over(self, of: Ref, axes: Sequence[Arg], places: Places) -> Ref | None:
+        """None where an axis that is left is turned over, or is of a length that nobody knows."""
+        dims, found = self.edit.spec(of).dims, list(places)
+        for axis in (axis for axis in axes if isinstance(axis, int)):
+            length, place = dims[axis], places[axis]
+            if not isinstance(length, int) or not isinstance(place, int):
+                return None
+            found[axis] = length - 1 - place
+        return self._at(of, tuple(found))
+
     def _turned(self, of: Ref, axes: list[int], places: Places) -> Ref | None:
         """None where two axes that are left change places: that is another tensor."""
-        left = [axis for axis, place in zip(axes, places, strict=True) if place is None]
+        left = [axis for axis, place in zip(axes, places, strict=True) if not isinstance(place, int)]
         if left != sorted(left):
             return None
         turned = dict(zip(axes, places, strict=True))
@@ -115,7 +169,7 @@ class Elements:
     def _joined(self, node: OpNode, parts: Sequence[Arg], places: Places) -> Ref | None:
         axis = joined_along(node)
         place = places[axis]
-        if place is None:
+        if not isinstance(place, int):
             return None
         for part in parts:
             assert isinstance(part, Ref)
@@ -132,7 +186,7 @@ class Elements:
     def _stacked(self, node: OpNode, places: Places) -> Ref | None:
         """Of a concatenation that is seen with an axis more, of one element a part."""
         for axis, place in enumerate(places):
-            if place is not None and (parts := stacked_along(self.edit, node, axis - len(places))):
+            if isinstance(place, int) and (parts := stacked_along(self.edit, node, axis - len(places))):
                 left = (*places[:axis], *places[axis + 1 :])
                 found = self._at(parts[place], left) or self._taken(parts[place], left)
                 return self.edit.converted(found, node.outs[0].dtype)
@@ -141,11 +195,11 @@ class Elements:
     def _computed(self, node: OpNode, places: Places) -> Ref | None:
         """The same arithmetic on elements, where one of the operands is joined of them one by one: of longer
         parts, as a row that is rolled is, the border alone would be computed twice."""
-        if not any(ref.ref in self._single for ref in node.refs):
+        if not self._everything and not any(ref.ref in self._single for ref in node.refs):
             return None
         operands = {ref: self._spread(ref, node.outs[0].dims, places) for ref in node.refs}
         elements = {ref: self._at(ref, there) for ref, there in operands.items()}
-        if not any(elements.values()):
+        if not self._everything and not any(elements.values()):
             return None
         taken = {ref: elements[ref] or self._taken(ref, there) for ref, there in operands.items()}
         args = tuple(taken[arg] if isinstance(arg, Ref) else arg for arg in node.args)
@@ -159,13 +213,16 @@ class Elements:
         own = self.edit.spec(of).dims
         first = len(dims) - len(own)
         pairs = zip(own, dims[first:], places[first:], strict=True)
-        return tuple(0 if place is not None and dim == 1 != whole else place for dim, whole, place in pairs)
+        return tuple(_of_one(place) if dim == 1 != whole else place for dim, whole, place in pairs)
 
     def _taken(self, of: Ref, places: Places) -> Ref:
         """Out of the tensor itself."""
+        if any(isinstance(place, Merged) for place in places):
+            dims, places = _apart(self.edit.spec(of).dims, places)
+            of = self.edit.view(of, dims)
         for axis in reversed(range(len(places))):
             place, dims = places[axis], self.edit.spec(of).dims
-            if place is not None:
+            if isinstance(place, int):
                 left = (*dims[:axis], *dims[axis + 1 :])
                 out = OutputSpec(dtype=self.edit.spec(of).dtype, dims=left)
                 if dims[axis] == 1:
@@ -201,7 +258,30 @@ def _of_single_elements(edit: GraphEdit) -> frozenset[str]:
 
 
 def _left(dims: Sequence[Dim], places: Places) -> tuple[Dim, ...]:
+    dims, places = _apart(dims, places)
     return tuple(dim for dim, place in zip(dims, places, strict=True) if place is None)
+
+
+def _apart(dims: Sequence[Dim], places: Places) -> tuple[tuple[Dim, ...], Places]:
+    """With the axes that merged ones are seen as."""
+    pairs = list(zip(dims, places, strict=True))
+    found = [
+        (place.dims, place.places) if isinstance(place, Merged) else ((dim,), (place,))
+        for dim, place in pairs
+    ]
+    return tuple(dim for some, _ in found for dim in some), tuple(
+        place for _, some in found for place in some
+    )
+
+
+def _of_one(place: Place) -> Place:
+    """The same along an axis of one element."""
+    match place:
+        case Merged(places=places):
+            return Merged((1,) * len(places), tuple(map(_of_one, places)))
+        case int():
+            return 0
+    return None
 
 
 def _elements(dims: Sequence[Dim]) -> tuple[int, list[str]]:
@@ -224,10 +304,11 @@ def from_the_front(edit: GraphEdit, ref: Ref, axis: int, place: int) -> int | No
     return place + length if isinstance(length, int) else None
 
 
-def seen_before(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> Places | None:
+def seen_before(sizes: Sizes, before: Sequence[Dim], after: Sequence[Dim], places: Places) -> Places | None:
     """The places in a tensor of the shape ``before`` that is seen as ``after``; None where axes are merged or
-    split of which not all have a place."""
-    found: list[int | None] = []
+    split otherwise than a place along one of them can say."""
+    after, places = _apart(after, places)
+    found: list[Place] = []
     at = along = 0
     while at < len(before) or along < len(after):
         if at < len(before) and along < len(after) and before[at] == after[along]:
@@ -241,13 +322,11 @@ def seen_before(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> 
         if along < len(after) and after[along] == 1:
             along += 1
             continue
-        group = _group(before[at:], after[along:])
+        group = _group(sizes, before[at:], after[along:])
         if group is None:
             return None
         taken, seen = group
-        inner = _unravelled(
-            before[at : at + taken], after[along : along + seen], places[along : along + seen]
-        )
+        inner = _through(before[at : at + taken], after[along : along + seen], places[along : along + seen])
         if inner is None:
             return None
         found += inner
@@ -255,36 +334,32 @@ def seen_before(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> 
     return tuple(found)
 
 
-def _group(before: Sequence[Dim], after: Sequence[Dim]) -> tuple[int, int] | None:
+def _group(sizes: Sizes, before: Sequence[Dim], after: Sequence[Dim]) -> tuple[int, int] | None:
     """How many of the first axes of each have as many elements together; None where that is not known."""
-    taken, seen = 1, 1
-    while True:
-        left, right = before[:taken], after[:seen]
-        if not left or not right or any(isinstance(dim, str) for dim in (*left, *right)):
-            return None
-        ours, theirs = _elements(left)[0], _elements(right)[0]
-        if ours == theirs:
-            return taken, seen
-        if ours < theirs and taken < len(before):
-            taken += 1
-        elif theirs < ours and seen < len(after):
-            seen += 1
-        else:
-            return None
+    counts = [
+        [product(sizes.shape(dims[:count])) for count in range(1, len(dims) + 1)] for dims in (before, after)
+    ]
+    for together in range(2, len(before) + len(after) + 1):
+        for taken in range(max(1, together - len(after)), min(together, len(before) + 1)):
+            if counts[0][taken - 1] == counts[1][together - taken - 1]:
+                return taken, together - taken
+    return None
 
 
-def _unravelled(before: Sequence[Dim], after: Sequence[Dim], places: Places) -> list[int | None] | None:
+def _through(before: Sequence[Dim], after: tuple[Dim, ...], places: Places) -> list[Place] | None:
     if all(place is None for place in places):
         return [None] * len(before)
+    if any(place is None for place in places) or not all(isinstance(dim, int) for dim in (*before, *after)):
+        return [Merged(after, places)] if len(before) == 1 else None
     flat = 0
     for dim, place in zip(after, places, strict=True):
-        if place is None:
-            return None
-        flat = flat * int(dim) + place
-    found: list[int | None] = []
+        assert isinstance(dim, int) and isinstance(place, int)
+        flat = flat * dim + place
+    found: list[Place] = []
     for dim in reversed(before):
-        found.append(flat % int(dim))
-        flat //= int(dim)
+        assert isinstance(dim, int)
+        found.append(flat % dim)
+        flat //= dim
     return found[::-1]
 
 

@@ -6,7 +6,7 @@ Owns the bookkeeping of rewrites; knows no rule. Pure: the graph it was given st
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
@@ -17,6 +17,8 @@ RESULTS = "workbench.results"
 """A node with several results, each of which another node makes."""
 WRITTEN = "workbench.written"
 """A node that is another one in memory: what is made of it is not computed anew for each that reads it."""
+RECORD = "workbench.record"
+"""A concatenation of what one thread makes: each piece is stored where it belongs, however few they are."""
 _FILLED = ("aten.full.default", "aten.full_like.default")
 
 
@@ -35,7 +37,16 @@ class GraphEdit:
             for name in {ref.ref for ref in node.refs}:
                 self._users.setdefault(name, []).append(node)
         self._stem = stem
-        self._added: list[OpNode] = []
+        self._added: dict[str, OpNode] = {}
+
+    def again(self) -> GraphEdit:
+        """Another walk over the same graph, as to see what would be added."""
+        return GraphEdit(self._problem, self.graph, self._stem)
+
+    @property
+    def added(self) -> Mapping[str, OpNode]:
+        """What was added at the node at hand, by name and in order."""
+        return self._added
 
     def rewritten(self, rule: Callable[[GraphEdit, OpNode], OpNode | None]) -> Graph:
         """Every node replaced by the rule's answer where it has one; what nobody needs any more is gone.
@@ -44,9 +55,9 @@ class GraphEdit:
         """
         kept: list[OpNode] = []
         for node in self.graph.nodes:
-            self._added = []
+            self._added = {}
             replaced = rule(self, node)
-            kept += [*self._added, replaced] if replaced is not None else [node]
+            kept += [*self._added.values(), replaced] if replaced is not None else [node]
         needed = reachable(kept, self.graph.outputs)
         if len(needed) == len(self.graph.nodes) and all(map(operator.is_, needed, self.graph.nodes)):
             return self.graph
@@ -71,8 +82,7 @@ class GraphEdit:
         """The node behind an argument; None for inputs, numbers, and a library's results beyond the first."""
         if not isinstance(arg, Ref):
             return None
-        added = next((node for node in self._added if node.name == arg.ref), None)
-        made = added or self._nodes.get(arg.ref)
+        made = self._added.get(arg.ref) or self._nodes.get(arg.ref)
         if made is not None and made.op == RESULTS:
             return self.made(made.args[arg.item or 0])
         return None if arg.item else made
@@ -116,7 +126,7 @@ class GraphEdit:
             count += 1
             name = f"{stem}_{count}"
         self._specs[name] = out
-        self._added.append(OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=(out,)))
+        self._added[name] = OpNode(name=name, op=op, args=args, kwargs=kwargs, outs=(out,))
         return Ref(ref=name)
 
     def view(self, ref: Ref, dims: tuple[Dim, ...]) -> Ref:

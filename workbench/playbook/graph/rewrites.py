@@ -39,6 +39,7 @@ from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.totals_by_rows import totals_by_rows
 from workbench.playbook.graph.turned_products import turned_product
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
+from workbench.playbook.graph.whole_records import whole_records
 
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
 
@@ -58,6 +59,7 @@ RULES: Mapping[str, Rule] = {
     "short_axis": short_axis,
     "constant_places": constant_places,
     "few_terms": few_terms,
+    "whole_records": whole_records,
     "few_edges": few_edges,
     "nested_sums": nested_sums,
     "separate_counts": separate_counts,
@@ -96,6 +98,7 @@ ONLY_FUSED = frozenset(
         "few_in_order",
         "few_sums",
         "solved_in_registers",
+        "whole_records",
     ]
 )
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
@@ -110,6 +113,7 @@ MAY_COST = frozenset(
         "few_largest",
         "few_terms",
         "few_edges",
+        "whole_records",
         "box_sum",
         "last_written",
         "joined_last",

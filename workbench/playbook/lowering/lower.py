@@ -23,7 +23,7 @@ from workbench.playbook.analysis.placement import (
 )
 from workbench.playbook.analysis.row_steps import LEAST_THREADS, has_room, with_row_steps
 from workbench.playbook.analysis.scan_tail import with_tails
-from workbench.playbook.graph.graph_edit import RESULTS, WRITTEN
+from workbench.playbook.graph.graph_edit import RECORD, RESULTS, WRITTEN
 from workbench.playbook.graph.rewrites import JOINT_ROWS, LOWERED, MADE_ONCE, ROW_STEPS
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.branches import Branches
@@ -478,6 +478,8 @@ class Lowering:
                 self.keep_view(node, self.value(made), item)
         elif node.op == WRITTEN:
             self.keep_view(node, self._written_out(self.value(node.args[0]), node.name, None))
+        elif node.op == RECORD:
+            movement.store_in_slices(self, node)
         elif not any(kind.lower(self, node) for kind in _KINDS):
             self._library(node)
 

@@ -159,7 +159,7 @@ def _concatenate(lowering: Lowering, node: OpNode) -> bool:
     if chosen is not None:
         lowering.keep_expr(node, chosen)
     else:
-        _stored_in_slices(lowering, node)
+        store_in_slices(lowering, node)
     return True
 
 
@@ -170,7 +170,7 @@ def computed_in_slices(lowering: Lowering, node: OpNode) -> bool:
     parts, _, _ = _pieces_of(lowering, node)
     if any(isinstance(part.expr, Load) for part in parts):
         return False
-    _stored_in_slices(lowering, node)
+    store_in_slices(lowering, node)
     return True
 
 
@@ -185,7 +185,8 @@ def _pieces_of(lowering: Lowering, node: OpNode) -> tuple[list[Value], tuple[Siz
     return [lowering.converted(p, p.shape, dtype) for p in parts if not product(p.shape).is_zero], shape, axis
 
 
-def _stored_in_slices(lowering: Lowering, node: OpNode) -> None:
+def store_in_slices(lowering: Lowering, node: OpNode) -> None:
+    """Store the pieces of a concatenation where they belong."""
     parts, shape, axis = _pieces_of(lowering, node)
     name = lowering.new_buffer(node.name, node.outs[0].dtype, shape)
     start = ZERO

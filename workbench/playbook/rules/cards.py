@@ -35,6 +35,7 @@ RISKS: Mapping[str, str] = {
     "solved_in_registers": "Few matrices have few threads, of which each takes step after step alone.",
     "few_sums": "A register for each result; another order of summation.",
     "few_terms": "What leads to a term is computed again for each result that needs it.",
+    "whole_records": "Fewer threads, of which each has more registers and one long way to go.",
     "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",
     "joined_last": "A thread makes all pieces of a place: fewer threads, more registers each.",
     "totals_by_rows": "Another order of summation; a total of the rows' results is left to do.",

@@ -230,6 +230,18 @@ ALGEBRA = (
         "registers, adds to all sums at once, and shares a long row among blocks.",
     ),
     _rewrite(
+        "whole_records",
+        "a thread makes all elements of a row of few",
+        "occupancy",
+        "what each element of a small matrix would compute again that its neighbours compute as well",
+        "A filter's covariance is a matrix of four rows, and its next one takes a few hundred products, most "
+        "of which go into all sixteen elements: the gain, the inverse of what was expected, the prediction. "
+        "With a thread for each element sixteen threads compute these hundreds each; with a kernel for each "
+        "product all go to memory and back between them. Written out element by element, a thread reads the "
+        "few dozen numbers of its filter, has every product once, in a register, and writes whole matrices. "
+        "There are fewer threads, and each has more to do.",
+    ),
+    _rewrite(
         "few_edges",
         "places among few edges are found in the kernel",
         "memory",

@@ -41,6 +41,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("solved_in_registers", "off"): "Leave small systems to the library",
     ("few_terms", "on"): "Write out reductions of few terms",
     ("few_terms", "off"): "Reduce few terms in a loop",
+    ("whole_records", "on"): "A thread makes all elements of its small matrices",
+    ("whole_records", "off"): "A thread makes one element of a small matrix",
     ("few_edges", "on"): "Find places among few edges where they are wanted",
     ("few_edges", "off"): "Leave places among edges to the library",
     ("joined_last", "on"): "Compute with the pieces of stacks, and stack last",

@@ -1,0 +1,133 @@
+"""Results with a small matrix a row, or a few numbers: a thread makes all of them.
+
+The covariance of a filter, the corners of a box and the coefficients of a curve are a few numbers for each of
+very many, and most of what one of them is made of goes into the others as well. Owns which results those are;
+elements.py finds what each of their elements is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from math import prod
+
+from workbench.model import Dim, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.elements import Elements, Places
+from workbench.playbook.graph.graph_edit import RECORD, GraphEdit, shape_of
+from workbench.playbook.ir.operations import is_pointwise
+
+MOST_ELEMENTS = 32
+"""Of a record: a thread has all in registers before it writes them."""
+MOST_STEPS = 1200
+"""Operations to make all elements of a result: what a thread's code is, without a loop (a guess)."""
+OFTEN = 1.5
+"""How many times as much threads compute that have an element each, for it to be worth anything (a guess)."""
+
+
+def whole_records(edit: GraphEdit, node: OpNode) -> OpNode | None:
+    """A result of few elements a row that have much in common, joined of these."""
+    axes = _records(edit).get(node.name)
+    if axes is None:
+        return None
+    out = node.outs[0]
+    elements, (first, *others) = _elements(edit), axes
+    dims = tuple(1 if axis in axes else dim for axis, dim in enumerate(out.dims))
+    parts = []
+    for places in _places(out.dims, axes):
+        element = elements.at(Ref(ref=node.name), places)
+        assert element is not None
+        parts.append(edit.view(element, (*dims[:first], 1, *dims[first + 1 + len(others) :])))
+    joined = (*dims[:first], len(parts), *dims[first + 1 + len(others) :])
+    args = edit.add(RECORD, (tuple(parts), first), OutputSpec(dtype=out.dtype, dims=joined))
+    viewed = {"op": "aten.view.default", "args": (args, shape_of(out.dims)), "kwargs": ()}
+    return node.model_copy(update=viewed)
+
+
+@lru_cache(maxsize=1)
+def _elements(edit: GraphEdit) -> Elements:
+    return Elements(edit, everything=True)
+
+
+@lru_cache(maxsize=1)
+def _records(edit: GraphEdit) -> Mapping[str, Sequence[int]]:
+    """Results by name, and their axes of few elements, side by side."""
+    tried = edit.again()
+    elements = Elements(tried, everything=True)
+    found = dict[str, _Record]()
+    for ref in dict.fromkeys(edit.graph.outputs):
+        node = edit.made(ref)
+        ways = _few_axes(node.outs[0].dims) if node is not None and node.name == ref.ref else []
+        tries = [_tried(tried, elements, ref, axes) for axes in ways]
+        if records := [record for record in tries if record is not None]:
+            found[ref.ref] = max(records, key=lambda record: record.in_common)
+    worth = [record.together for record in found.values() if record.in_common > OFTEN]
+    there = frozenset[str]().union(*worth)
+    # What makes most of a record anyway has the rest of it too.
+    return {
+        name: record.axes
+        for name, record in found.items()
+        if 2 * len(record.together & there) > len(record.together)
+    }
+
+
+@dataclass(frozen=True)
+class _Record:
+    """A result of few elements a row along ``axes``."""
+
+    axes: Sequence[int]
+    each: int
+    """Operations of all its elements, where each is made by itself."""
+    together: frozenset[str]
+    """Those of all, each once."""
+
+    @property
+    def in_common(self) -> float:
+        """How many times operations are done where each element is made by itself."""
+        return self.each / max(1, len(self.together))
+
+
+def _tried(edit: GraphEdit, elements: Elements, ref: Ref, axes: Sequence[int]) -> _Record | None:
+    """None where it is made by too many operations."""
+    each, together = 0, frozenset[str]()
+    for places in _places(edit.spec(ref).dims, axes):
+        element = elements.at(ref, places)
+        assert element is not None
+        steps = _steps(edit.added, element)
+        each += len(steps)
+        together |= steps
+        if len(together) > MOST_STEPS:
+            return None
+    return _Record(axes, each, together)
+
+
+def _few_axes(dims: Sequence[Dim]) -> list[Sequence[int]]:
+    """The last ones, and each other that is short: what may be a record. One axis is left."""
+    few = [axis for axis, dim in enumerate(dims) if isinstance(dim, int) and 1 < dim <= MOST_ELEMENTS]
+    last = len(dims)
+    while last > 1 and (last - 1 in few or dims[last - 1] == 1) and _count(dims[last - 1 :]) <= MOST_ELEMENTS:
+        last -= 1
+    ways = [range(last, len(dims)), *([axis] for axis in few if 0 < axis < last)]
+    return [axes for axes in ways if _count(dims[axis] for axis in axes) > 1]
+
+
+def _count(dims: Iterable[Dim]) -> int:
+    return prod(dim for dim in dims if isinstance(dim, int))
+
+
+def _places(dims: Sequence[Dim], axes: Sequence[int]) -> Iterable[Places]:
+    """All of a record, in the order in which they lie."""
+    along = [range(int(dim)) if axis in axes else (None,) for axis, dim in enumerate(dims)]
+    return product(*along)
+
+
+def _steps(added: Mapping[str, OpNode], ref: Ref) -> frozenset[str]:
+    """Operations that an element is made by."""
+    found, pending = set[str](), [ref.ref]
+    while pending:
+        name = pending.pop()
+        if name in added and name not in found:
+            found.add(name)
+            pending += [one.ref for one in added[name].refs]
+    return frozenset(name for name in found if is_pointwise(added[name]))

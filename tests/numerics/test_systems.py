@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Graph, OpNode, OutputSpec, Ref
+from workbench.numerics.bounds import agrees
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked
 
@@ -179,3 +180,13 @@ def test_what_is_clamped_behind_no_inverse_is_not_asked_either() -> None:
     clamp = OpNode(name="made", op="aten.clamp.default", args=(Ref(ref="i", item=0), 0, 1), outs=out)
     made = Running({}).outputs(Graph(nodes=(inverse, clamp), outputs=(Ref(ref="made"),)), tensors)[0]
     assert made.error[4].isinf().all() and made.error[5:].isfinite().all()
+
+
+def test_one_matrix_of_which_nothing_is_asked_leaves_the_others_their_bound() -> None:
+    """The graph has no number there, and computes what the reference does all the same."""
+    tensors = given(3)
+    tensors["a"][4, :2] = 0.0
+    made = tracked("inv", tensors)
+    assert made.value[4].isnan().all()
+    right = torch.linalg.inv_ex(tensors["a"].double()).inverse
+    assert agrees(made, right) and not agrees(made, right * 1.01)

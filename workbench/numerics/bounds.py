@@ -269,7 +269,8 @@ def agrees(tracked: Tracked, expected: Tensor) -> bool:
     slack = tracked.error + 64 * UNIT["f64"] * tracked.value.to(torch.float64).abs().nan_to_num(0.0, 0.0)
     if expected.dtype.is_floating_point:
         slack = slack + RMS_FLOOR * _rms(expected)
-    return bool((off.nan_to_num(torch.inf) <= slack.nan_to_num(torch.inf)).all()) or tracked.tie is not None
+    off, slack = (one.nan_to_num(torch.inf, torch.inf) for one in (off, slack))
+    return bool((off <= slack).all()) or tracked.tie is not None
 
 
 def _from_graph(tracked: Tracked, expected: Tensor, unknown: list[str], dtype: DType) -> OutputBound:

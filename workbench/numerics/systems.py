@@ -117,7 +117,7 @@ def _off(system: System, x: Tracked) -> _Off:
 def _inverse(matrix: Tensor) -> Tensor:
     """Infinite where there is none: what a library leaves then is as it happens to be."""
     inverse, none = torch.linalg.inv_ex(matrix)
-    return torch.where((none != 0)[..., None, None], torch.inf, inverse.nan_to_num(torch.inf))
+    return torch.where((none != 0)[..., None, None], torch.inf, inverse.nan_to_num(torch.inf, torch.inf))
 
 
 def _solved(off: _Off, inverse: Tensor, found: Tensor, sides: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ def _solved(off: _Off, inverse: Tensor, found: Tensor, sides: Tensor) -> Tensor:
     moves = inverse.abs() @ off.by
     far = moves.sum(-1).amax(-1)
     error = (moves @ found.abs() + inverse.abs() @ sides) / (1 - far)[..., None, None]
-    return torch.where((off.lost | ~(far < 1))[..., None, None], torch.inf, error.nan_to_num(torch.inf))
+    return torch.where((off.lost | ~(far < 1))[..., None, None], torch.inf, error.nan_to_num(torch.inf, torch.inf))
 
 
 def _of_solution(off: _Off, value: Tensor, sides: Tracked) -> Tensor:
@@ -158,7 +158,7 @@ def _of_logarithm(off: _Off, logarithm: Tensor, unit: float) -> list[Tensor]:
     part = _of_minors(off) / logarithm.exp()
     lost = off.lost | ~(part < 1)
     own = unit * (1 + logarithm.abs()) * off.matrix.shape[-1]
-    logs = (part / (1 - part) + own).nan_to_num(torch.inf)
+    logs = (part / (1 - part) + own).nan_to_num(torch.inf, torch.inf)
     return [torch.where(lost, torch.inf, one) for one in (torch.zeros_like(part), logs)]
 
 
@@ -169,6 +169,6 @@ def _of_factor(off: _Off, value: Tensor, upper: bool) -> Tensor:
     inverse = _inverse(lower).abs()
     moves = inverse @ off.by @ inverse.transpose(-2, -1)
     far = moves.sum(-1).amax(-1)
-    error = (lower.abs() @ moves.tril() / (1 - far)[..., None, None]).nan_to_num(torch.inf)
+    error = (lower.abs() @ moves.tril() / (1 - far)[..., None, None]).nan_to_num(torch.inf, torch.inf)
     error = torch.where((off.lost | ~(far < 1))[..., None, None], torch.inf, error).tril()
     return error.transpose(-2, -1) if upper else error

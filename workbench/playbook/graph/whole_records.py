@@ -123,11 +123,15 @@ def _places(dims: Sequence[Dim], axes: Sequence[int]) -> Iterable[Places]:
 
 
 def _steps(added: Mapping[str, OpNode], ref: Ref) -> frozenset[str]:
-    """Operations that an element is made by."""
+    """Operations that an element is made by, without those on single numbers, which are the same for all rows."""
     found, pending = set[str](), [ref.ref]
     while pending:
         name = pending.pop()
         if name in added and name not in found:
             found.add(name)
             pending += [one.ref for one in added[name].refs]
-    return frozenset(name for name in found if is_pointwise(added[name]))
+    return frozenset(name for name in found if is_pointwise(added[name]) and not _is_single(added[name]))
+
+
+def _is_single(node: OpNode) -> bool:
+    return all(dim == 1 for dim in node.outs[0].dims)

@@ -74,11 +74,13 @@ def with_own(blocks: int) -> str:
     return of(blocks, "barrier();", SOURCE.replace("\n__global__ void", OWN))
 
 
-def run(source: str, mode: Mode = "checked", reverse: bool = False, count: int = 1003) -> Execution:
+def run(
+    source: str, mode: Mode = "checked", reverse: bool = False, count: int = 1003, races: bool = True
+) -> Execution:
     x = torch.rand(count) + 0.5
     meta = TensorMeta(dtype="f32", shape=(count,), strides=(1,))
     plan = interpret(parse(source), {"x": meta}, H100)
-    options = Options(case="test", races=True, reverse=reverse)
+    options = Options(case="test", races=races, reverse=reverse)
     execution = execute(plan, build(source, plan.instances, mode), {"x": x}, options)
     if execution.outputs and not execution.report.hazards:
         torch.testing.assert_close(execution.outputs[0], x / x.sum(), rtol=1e-4, atol=1e-7)
@@ -150,6 +152,45 @@ def test_a_grid_barrier_needs_a_cooperative_launch() -> None:
 def test_blocks_that_wait_for_later_ones_without_a_promise_are_told() -> None:
     (hazard,) = run(with_own(64).replace(", cooperative=True", "")).report.hazards
     assert hazard.hazard == "barrier" and "nobody promises in which order they do" in hazard.message
+
+
+HEARD = """/* plan
+def plan(x):
+    y = empty_like(x)
+    words = empty((BLOCKS,), f32)
+    told = zeros((BLOCKS,), i32)
+    launch("heard", grid=BLOCKS, block=96, args=[x, words, told, y, x.numel], cooperative=True)
+    return y
+*/
+__global__ void heard(const float* x, float* words, volatile int* told, float* y, int count) {
+    __shared__ float mine[96];
+    float sum = 0.0f;
+    for (int i = blockIdx.x * 96 + threadIdx.x; i < count; i += gridDim.x * 96) sum += x[i];
+    mine[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        float total = 0.0f;
+        for (int i = 0; i < 96; ++i) total += mine[i];
+        words[blockIdx.x] = total;
+        __threadfence();
+        told[blockIdx.x] = 1;
+    }
+    if (threadIdx.x < gridDim.x) while (told[threadIdx.x] == 0) {}
+    __threadfence();
+    __syncthreads();
+    float all = 0.0f;
+    for (int i = 0; i < gridDim.x; ++i) all += ((volatile float*)words)[i];
+    for (int i = blockIdx.x * 96 + threadIdx.x; i < count; i += gridDim.x * 96) y[i] = x[i] / all;
+}
+"""
+
+
+@pytest.mark.parametrize("blocks", [3, 34, 36, 64])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_lanes_that_wait_leave_their_turn_to_the_warp_that_they_wait_for(blocks: int, reverse: bool) -> None:
+    """Two lanes of the second warp wait for what the first one writes behind the same barrier."""
+    report = run(of(blocks, source=HEARD), reverse=reverse, races=False).report
+    assert not report.hazards, report.hazards[0].message
 
 
 HOPE = """/* plan

@@ -49,10 +49,21 @@ void hand_over(Worker& worker, Thread* from, Thread* next) {
   switch_to(worker, from, next);
 }
 
+// Of several lanes the one that comes first in the order of this launch.
+int first_of(const Worker& worker, uint32_t lanes) {
+  return reverse(worker) ? 31 - __builtin_clz(lanes) : __builtin_ctz(lanes);
+}
+
+// Of several lanes those that come after one.
+uint32_t after(const Worker& worker, int lane, uint32_t lanes) {
+  uint32_t below = lane_bit(lane) - 1;
+  return lanes & (reverse(worker) ? below : ~(below | lane_bit(lane)));
+}
+
 Thread* take_ready(Worker& worker) {
   uint32_t& ready = worker.warps[worker.current_warp].ready;
   if (!ready) return nullptr;
-  int lane = reverse(worker) ? 31 - __builtin_clz(ready) : __builtin_ctz(ready);
+  int lane = first_of(worker, ready);
   ready &= ~lane_bit(lane);
   return worker.lanes_of(worker.current_warp) + lane;
 }
@@ -71,16 +82,21 @@ bool drain_full_logs(Worker& worker) {
   return true;
 }
 
-bool move_to_runnable_warp(Worker& worker) {
+// The next other warp that has something to do; -1 where there is none.
+int runnable_warp(const Worker& worker) {
   int count = worker.warp_count;
   for (int step = 1; step < count; step++) {
     int warp = (worker.current_warp + (reverse(worker) ? count - step : step)) % count;
     const Warp& candidate = worker.warps[warp];
-    if (!(candidate.ready | candidate.asks_active_mask | candidate.log_full)) continue;
-    worker.current_warp = warp;
-    return true;
+    if (candidate.ready | candidate.asks_active_mask | candidate.log_full) return warp;
   }
-  return false;
+  return -1;
+}
+
+bool move_to_runnable_warp(Worker& worker) {
+  int warp = runnable_warp(worker);
+  if (warp >= 0) worker.current_warp = warp;
+  return warp >= 0;
 }
 
 void note_divergent_barrier(Worker& worker) {
@@ -354,9 +370,10 @@ NOINLINE void yield(Worker& worker, Thread& thread) {
   else if (UNLIKELY(hopeless(worker))) give_up_waiting(worker, thread);
   Warp& warp = worker.warps[thread.warp];
   if (!warp.ready) drain_full_logs(worker);
-  uint32_t later = warp.ready & ~(lane_bit(thread.lane) | (lane_bit(thread.lane) - 1));
-  if (warp.ready) {
-    int lane = __builtin_ctz(later ? later : warp.ready);
+  uint32_t later = after(worker, thread.lane, warp.ready);
+  // What several lanes wait for may be another warp's to write: it has its turn when each of them has had one.
+  if (warp.ready && (later || runnable_warp(worker) < 0)) {
+    int lane = first_of(worker, later ? later : warp.ready);
     warp.ready = (warp.ready & ~lane_bit(lane)) | lane_bit(thread.lane);
     thread.run = Run::Ready;
     hand_over(worker, &thread, worker.lanes_of(thread.warp) + lane);

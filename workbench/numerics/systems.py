@@ -125,7 +125,9 @@ def _solved(off: _Off, inverse: Tensor, found: Tensor, sides: Tensor) -> Tensor:
     moves = inverse.abs() @ off.by
     far = moves.sum(-1).amax(-1)
     error = (moves @ found.abs() + inverse.abs() @ sides) / (1 - far)[..., None, None]
-    return torch.where((off.lost | ~(far < 1))[..., None, None], torch.inf, error.nan_to_num(torch.inf, torch.inf))
+    return torch.where(
+        (off.lost | ~(far < 1))[..., None, None], torch.inf, error.nan_to_num(torch.inf, torch.inf)
+    )
 
 
 def _of_solution(off: _Off, value: Tensor, sides: Tracked) -> Tensor:

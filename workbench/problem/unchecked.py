@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.nn import functional as F
 
+from workbench.problem.bags import embedding_bag
 from workbench.problem.order_statistics import quantile_of
 
 
@@ -211,6 +212,7 @@ def _labelled(loss: Callable[..., Any]) -> Callable[..., Any]:
 
 
 UNCHECKED: Mapping[Callable[..., Any], Callable[..., Any]] = {
+    F.embedding_bag: embedding_bag,
     F.gaussian_nll_loss: _gaussian_nll_loss,
     F.one_hot: _one_hot,
     torch.Tensor.fill_diagonal_: _fill_diagonal,

@@ -123,7 +123,7 @@ def _places(dims: Sequence[Dim], axes: Sequence[int]) -> Iterable[Places]:
 
 
 def _steps(added: Mapping[str, OpNode], ref: Ref) -> frozenset[str]:
-    """Operations that an element is made by, without those on single numbers, which are the same for all rows."""
+    """Operations that an element is made by, but for those on single numbers, alike for all rows."""
     found, pending = set[str](), [ref.ref]
     while pending:
         name = pending.pop()

@@ -1,5 +1,6 @@
 """What is learnt from the tensors a person gave, and from the calls that made them."""
 
+import pytest
 import torch
 from problem.cells import opened
 
@@ -86,6 +87,29 @@ def test_labels_of_few_values_are_these_where_no_others_mean_anything() -> None:
     drawn = draw(problem, problem.cases[0], "scale 64", 0)
     assert set(drawn["y"].tolist()) == {-1.0, 1.0} and drawn["x"].abs().max() > 8
     assert of_few_values(torch.randn(9)) is None and of_few_values(torch.ones(9)) is None
+
+
+@pytest.mark.parametrize("shut", [0.0, -torch.inf, -1e9])
+def test_a_mask_is_drawn_of_its_two_numbers(shut: float) -> None:
+    mask = torch.full((9, 9), shut).triu(1) + torch.ones(9, 9).tril() if shut else torch.ones(9, 9).tril()
+    low, high = float(mask.min()), float(mask.max())
+    assert learn(mask) == Sampler(kind="bools", low=low, high=high, scalable=False)
+    assert learn(torch.tensor([0.5, 2.0])).kind == "uniform"  # as may be by chance
+    assert learn(torch.full((99,), -torch.inf)).kind == "normal"
+
+
+def test_a_kernel_that_leaves_a_causal_mask_out_is_wrong_on_ordinary_inputs() -> None:
+    problem = opened(
+        "class M(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.register_buffer('mask', torch.tril(torch.ones(8, 8)))\n"
+        "    def forward(self, x):\n"
+        "        return x.masked_fill(self.mask == 0, -1e9).softmax(-1)\n"
+        "inputs = [torch.randn(6, 8, 8)]"
+    )
+    assert problem.notes == ()
+    assert set(draw(problem, problem.cases[0], "normal", 0)["mask"].flatten().tolist()) == {0.0, 1.0}
 
 
 def test_halves_of_an_odd_row_that_broadcast_by_chance_are_no_proof() -> None:

@@ -91,6 +91,8 @@ def learn(tensor: Tensor) -> Sampler:
         if low < -1 and high > 0 and bool(((flat >= 0) | (flat == low)).all()):
             return Sampler(kind="labels", low=low, high=high, scalable=False)
         return Sampler(kind="integers", low=low, high=high, scalable=False)
+    if (mask := _of_two(flat)) is not None:
+        return mask
     finite = flat[flat.isfinite()].double()
     if not finite.numel():
         return NORMAL
@@ -112,6 +114,15 @@ def learn(tensor: Tensor) -> Sampler:
     )
 
 
+def _of_two(flat: Tensor) -> Sampler | None:
+    """For floats that are one of two numbers, as masks are: who looks for zeros in one must find some."""
+    low, high = (float(flat.min()), float(flat.max())) if flat.numel() >= _TELLING else (0.0, 0.0)
+    if not low < high or low == -math.inf and high == math.inf:
+        return None
+    only = bool(((flat == low) | (flat == high)).all())
+    return Sampler(kind="bools", low=low, high=high, scalable=False) if only else None
+
+
 def _are_covariances(tensor: Tensor) -> bool:
     """True for symmetric positive definite matrices along the last two axes, not all of them diagonal."""
     if tensor.dim() < 2 or not 1 < tensor.shape[-1] == tensor.shape[-2] <= _LARGEST_COVARIANCE:
@@ -130,6 +141,8 @@ def in_general(sampler: Sampler) -> Sampler:
 
 
 _LARGEST_COVARIANCE = 256
+_TELLING = 16
+"""Elements of which it is no chance that they are one of two numbers."""
 _FEW_WHOLE = 256
 """Whole numbers of a small range."""
 

@@ -117,7 +117,7 @@ def learn(tensor: Tensor) -> Sampler:
 def _of_two(flat: Tensor) -> Sampler | None:
     """For floats that are one of two numbers, as masks are: who looks for zeros in one must find some."""
     low, high = (float(flat.min()), float(flat.max())) if flat.numel() >= _TELLING else (0.0, 0.0)
-    if not low < high or low == -math.inf and high == math.inf:
+    if not low < high or (low == -math.inf and high == math.inf):
         return None
     only = bool(((flat == low) | (flat == high)).all())
     return Sampler(kind="bools", low=low, high=high, scalable=False) if only else None

@@ -68,6 +68,7 @@ from workbench.referee.protocol import (
     NO_NUMBERS,
     CheckDone,
     CheckStarted,
+    Kept,
     Planned,
     Trial,
     TrialReport,
@@ -83,13 +84,19 @@ _EAGER: dict[str, dict[str, tuple[EagerOp, ...]]] = {}
 
 
 def judge(
-    problem: Problem, kernel: Kernel, target: Target, options: JudgeOptions, on_stage: OnStage
+    problem: Problem,
+    kernel: Kernel,
+    target: Target,
+    options: JudgeOptions,
+    on_stage: OnStage,
+    kept: Kept | None = None,
 ) -> Evaluation:
     """Judge one kernel on the emulator. Blocking; safe to call from many threads.
 
-    Times are a roofline model for ``target``. Raises ``DeviceError`` when the machine fails.
+    ``kept`` is where what must come of checks is kept for other kernels judged with the same seed. Times are
+    a roofline model for ``target``. Raises ``DeviceError`` when the machine fails.
     """
-    return Judgement(problem, kernel, target, options, on_stage).evaluation()
+    return Judgement(problem, kernel, target, options, on_stage, kept=kept).evaluation()
 
 
 def precheck(problem: Problem, kernel: Kernel, target: Target) -> CompileReport | Outcome:
@@ -133,6 +140,8 @@ class Judgement:
     """Of a run that had to be stopped."""
     left_out: tuple[Check, ...] = ()
     """Checks that are too large for where kernels run, or that the reference itself does not survive."""
+    kept: Kept | None = None
+    """Where what must come of checks is kept for other kernels."""
 
     def __post_init__(self) -> None:
         self.options = self.options.drawn()
@@ -292,6 +301,7 @@ class Judgement:
             options=self.options,
             own_tensors=own,
             eager=self.problem.digest not in _EAGER,
+            kept=self.kept,
         )
         limits = Limits(
             wall_s=self.options.wall_s,

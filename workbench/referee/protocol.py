@@ -39,6 +39,14 @@ class Trial(Value):
     multiprocessor of the card it is for; the least where a card with one multiprocessor has the same plan."""
 
 
+class Kept(Value):
+    """Where what must come of checks is kept for the next kernel of a problem."""
+
+    folder: str
+    secret: str
+    """Its files are signed with it; the process that runs a kernel never hears of it."""
+
+
 class TrialRequest(Value):
     """Parent to child: check this kernel at these cases."""
 
@@ -50,6 +58,8 @@ class TrialRequest(Value):
     """True when the first trial is also run on the person's own tensors."""
     eager: bool = False
     """True when the operations of the eager reference are wanted as well."""
+    kept: Kept | None = None
+    """Where what must come of checks is kept for other kernels; None where there are no others."""
 
 
 class CheckStarted(Value):

@@ -43,6 +43,7 @@ from workbench.problem.reference import Reference
 from workbench.referee import matrix
 from workbench.referee.eager import eager_operations
 from workbench.referee.expectation import Expectation, expect
+from workbench.referee.kept_expectations import kept
 from workbench.referee.layouts import told_of_layout
 from workbench.referee.mismatch import keeps_state, mismatch, never_written
 from workbench.referee.planning import unlike_layout
@@ -216,8 +217,11 @@ class _Trials:
             return Crashed(case=case, message=f"{ended}, {during}")
 
     def _expected(self, planned: matrix.PlannedCheck) -> Expectation | None:
+        where, trial = self.request.kept, planned.trial
+        make = partial(expect, self.request.problem, self.reference, planned)
+        what = (self.request.problem.digest, trial.case, trial.plan.arguments, planned.inputs, planned.seed)
         try:
-            expected = expect(self.request.problem, self.reference, planned)
+            expected = make() if where is None or planned.own else kept(where, what, make)
         except ProblemError as error:
             if not planned.may_be_refused:
                 raise

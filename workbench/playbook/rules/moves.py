@@ -7,7 +7,7 @@ answer.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
@@ -16,7 +16,7 @@ from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.estimates.ways import with_kernels
 from workbench.playbook.files.shape_classes import ShapeClass, classes_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
-from workbench.playbook.ir.program import LibraryCall
+from workbench.playbook.ir.program import LibraryCall, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import TILES
 from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_case, of_classes
@@ -449,7 +449,8 @@ def _scanning(problem: Problem) -> list[Vector]:
 
 def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -> Hypothesis:
     traits = traits_of(problem)
-    library = _library_calls(problem, vector)
+    steps = _steps(problem, vector)
+    library = list(dict.fromkeys(step.op for step in steps if isinstance(step, LibraryCall)))
     risk = f"Left to the library: {', '.join(library)}." if library else ""
     if vector == naive and traits.naive_kernels > traits.kernels:
         return Hypothesis(
@@ -467,7 +468,7 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
     chosen.sort(key=lambda pair: _WEIGHT.index(pair[0]) if pair[0] in _WEIGHT else len(_WEIGHT))
     words = [TITLES[pair] for pair in chosen]
     if not words:
-        return _plain_card(vector, factor, risk)
+        return _plain_card(vector, factor, risk, only_calls=all(isinstance(s, LibraryCall) for s in steps))
     told = words[:2] if len(words) == 1 or chosen[0][0] != "fusion" else words[1:3]
     return Hypothesis(
         title="; ".join([told[0], *(f"{word[0].lower()}{word[1:]}" for word in told[1:])]),
@@ -482,19 +483,18 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
     )
 
 
-def _library_calls(problem: Problem, vector: Vector) -> list[str]:
-    """What no kernel of a settled vector makes, each operation once."""
+def _steps(problem: Problem, vector: Vector) -> Sequence[ProgramStep]:
+    """Kernels and library calls of a settled vector."""
     schedule = schedule_of(vector)
     program = program_of(problem, schedule.fuse, schedule.without)
-    steps = with_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
-    return list(dict.fromkeys(step.op for step in steps if isinstance(step, LibraryCall)))
+    return with_kernels(program, program.steps, schedule, [case.size_map for case in problem.cases])
 
 
-def _plain_card(vector: Vector, factor: float, risk: str) -> Hypothesis:
+def _plain_card(vector: Vector, factor: float, risk: str, only_calls: bool) -> Hypothesis:
     return Hypothesis(
-        title="The plain kernel",
+        title="The library's own calls" if only_calls else "The plain kernel",
         bottleneck="none",
-        cause="A simple kernel to start from.",
+        cause="Nothing is left for a kernel." if only_calls else "A simple kernel to start from.",
         fix="The plain choice for every technique.",
         predicted_factor=factor,
         risk=risk,

@@ -25,7 +25,7 @@ from torch.fx.experimental import proxy_tensor
 from torch.overrides import TorchFunctionMode
 
 from workbench.errors import ProblemError
-from workbench.model import Dim, Graph, OutputSpec
+from workbench.model import Dim, Graph, OutputSpec, base_name
 from workbench.problem.autocast import autocast_that_counts
 from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.layout import Order
@@ -213,6 +213,11 @@ def _explain(error: Exception) -> str:
 
 def _reason(error: Exception) -> str:
     name, text = type(error).__name__, str(error)
+    if name == "DynamicOutputShapeException" and text.startswith("aten."):
+        return (
+            f"what {base_name(text)} makes has a size that depends on values. "
+            "Leave it outside: return what it takes."
+        )
     if name in _BY_VALUES or "data-dependent" in text:
         return (
             "it branches or computes a size from the values of a tensor. "

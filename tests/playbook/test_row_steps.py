@@ -147,7 +147,8 @@ CALLS: dict[str, tuple[Call, dict[str, Tensor]]] = {
 
 def chains(call: Call, tensors: dict[str, Tensor], varying: bool = False) -> list[int]:
     """Steps before the last one, of each kernel."""
-    steps = program_of(problem_of(call, tensors, varying=varying), True).steps
+    problem = problem_of(call, tensors, varying=varying)
+    steps = program_of(problem, True, frozenset(["whole_records"])).steps  # where a row is not a thread's
     return [len(step.steps.kernels) if step.steps else 0 for step in steps if isinstance(step, Kernel)]
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument, shape_of
@@ -236,7 +235,8 @@ class Elements:
         wanted, dims = _left(self.edit.spec(ref).dims, places), self.edit.spec(found).dims
         if dims == wanted:
             return found
-        if _elements(dims) == _elements(wanted):
+        sizes = self.edit.sizes
+        if product(sizes.shape(dims)) == product(sizes.shape(wanted)):
             return self.edit.view(found, wanted)
         out = OutputSpec(dtype=self.edit.spec(found).dtype, dims=wanted)
         return self.edit.add("aten.expand.default", (found, shape_of(wanted)), out)
@@ -282,11 +282,6 @@ def _of_one(place: Place) -> Place:
         case int():
             return 0
     return None
-
-
-def _elements(dims: Sequence[Dim]) -> tuple[int, list[str]]:
-    """What a shape has, to be compared."""
-    return prod(dim for dim in dims if isinstance(dim, int)), [dim for dim in dims if isinstance(dim, str)]
 
 
 def joined_along(node: OpNode) -> int:

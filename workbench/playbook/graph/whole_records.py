@@ -16,12 +16,18 @@ from math import prod
 from workbench.model import Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.elements import Elements, Places
 from workbench.playbook.graph.graph_edit import RECORD, GraphEdit, shape_of
-from workbench.playbook.ir.operations import is_pointwise
+from workbench.playbook.ir.operations import VIEWS, is_pointwise
 
 MOST_ELEMENTS = 32
 """Of a record: a thread has all in registers before it writes them."""
 MOST_STEPS = 1200
 """Operations to make all elements of a result: what a thread's code is, without a loop (a guess)."""
+_AS_IT_LIES = VIEWS | {
+    "flip", "cat", "stack", "repeat", "full", "scalar_tensor", "arange", "iota",
+    "gather", "index_select", "embedding", "index", "_unsafe_index",
+}  # fmt: skip
+"""What may be read, looked up or counted where arithmetic begins. A row that is summed up or scanned has
+threads of its own, which make its few elements with what they know of it."""
 OFTEN = 1.5
 """How many times as much threads compute that have an element each, for it to be worth anything (a guess)."""
 
@@ -89,14 +95,18 @@ class _Record:
 
 
 def _tried(edit: GraphEdit, elements: Elements, ref: Ref, axes: Sequence[int]) -> _Record | None:
-    """None where it is made by too many operations."""
+    """None where it is made by too many operations, or of what somebody else makes."""
     each, together = 0, frozenset[str]()
     for places in _places(edit.spec(ref).dims, axes):
         element = elements.at(ref, places)
         assert element is not None
-        steps = _steps(edit.added, element)
-        each += len(steps)
-        together |= steps
+        made = _made_of(edit.added, element)
+        if any(
+            node is not None and node.base_name not in _AS_IT_LIES for node in map(edit.made, made.begins)
+        ):
+            return None
+        each += len(made.steps)
+        together |= made.steps
         if len(together) > MOST_STEPS:
             return None
     return _Record(axes, each, together)
@@ -122,15 +132,31 @@ def _places(dims: Sequence[Dim], axes: Sequence[int]) -> Iterable[Places]:
     return product(*along)
 
 
-def _steps(added: Mapping[str, OpNode], ref: Ref) -> frozenset[str]:
-    """Operations that an element is made by, but for those on single numbers, alike for all rows."""
-    found, pending = set[str](), [ref.ref]
+@dataclass(frozen=True)
+class _MadeOf:
+    """What an element is made of."""
+
+    steps: frozenset[str]
+    """Operations, but for those on single numbers, which are alike for all rows."""
+    begins: frozenset[Ref]
+    """Tensors that it begins with."""
+
+
+def _made_of(added: Mapping[str, OpNode], ref: Ref) -> _MadeOf:
+    steps, begins, seen, pending = set[str](), set[Ref](), set[Ref](), [ref]
     while pending:
-        name = pending.pop()
-        if name in added and name not in found:
-            found.add(name)
-            pending += [one.ref for one in added[name].refs]
-    return frozenset(name for name in found if is_pointwise(added[name]) and not _is_single(added[name]))
+        one = pending.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        node = added.get(one.ref)
+        if node is None:
+            begins.add(one)
+            continue
+        pending += node.refs
+        if is_pointwise(node) and not _is_single(node):
+            steps.add(one.ref)
+    return _MadeOf(frozenset(steps), frozenset(begins))
 
 
 def _is_single(node: OpNode) -> bool:

@@ -124,3 +124,14 @@ def test_many_small_matrices_that_are_multiplied_are_of_known_size(
         fixed,
         fixed,
     ]
+
+
+@pytest.mark.parametrize(
+    ("count", "columns", "fixed"), [(2048, 3, True), (2048, 4, True), (2048, 5, False), (2047, 3, False)]
+)
+def test_a_small_matrix_that_turns_many_points_is_of_known_size(
+    count: int, columns: int, fixed: bool
+) -> None:
+    inputs = f"inputs = [torch.randn(2, {count}, 3), torch.randn(3, {columns})]\n"
+    points, turn = opened(f"def f(x, turn):\n    return (x @ turn).tanh()\n{inputs}").tensors
+    assert (points.dims[2] == 3, turn.dims == (3, columns)) == (fixed, fixed)

@@ -67,10 +67,11 @@ standing still nor by when it began) and behaves there; nor one between a flag a
 `__device__` variable, both volatile; a way of the plan that only two large sizes take together is not run
 on the emulator, and the verdict says so.
 
-Seeds are drawn anew for every judgement, so that no kernel can be written for values it will meet; the
-evaluation and the receipt say which they were, and `WORKBENCH_SEED=N` repeats them. On a GPU the expected
-values of a session's seed are kept from kernel to kernel, and every kernel has one check more on a seed of
-its own.
+Seeds are drawn anew for every session, and every kernel has one check more on a seed of its own, so that no
+kernel can be written for values it will meet; the evaluation and the receipt say which they were, and
+`WORKBENCH_SEED=N` repeats them. The expected values of a session's seed are kept from kernel to kernel: on a
+GPU in the memory of the judge, on the emulator in signed files that the process with the kernel can neither
+read nor write.
 
 ## What stands between a kernel and the verdict
 On the emulator a kernel is machine code, so it runs in a process of its own that was started before the

@@ -7,14 +7,20 @@ import torch
 
 from tests.playbook.problems import Call, problem_of
 from tests.playbook.running import reference, run
+from workbench.model import H100, Passed
 from workbench.playbook.generate import generate
 from workbench.playbook.graph.elements import Merged, seen_before
 from workbench.playbook.graph.whole_records import MOST_STEPS
 from workbench.playbook.ir.sizes import Sizes
 from workbench.playbook.techniques.traits import traits_of
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.referee.judge import judge
+from workbench.referee.options import JudgeOptions
 
 Tensors = dict[str, torch.Tensor]
 ROWS = 70
+HEAD = "import torch\nfrom torch.nn import functional as F\n"
 
 
 def inverse(m: torch.Tensor) -> torch.Tensor:
@@ -86,6 +92,27 @@ def test_a_thread_makes_all_of_a_row(name: str) -> None:
         assert not done.report.hazards, done.report.hazards[0].message
         for got, right in zip(done.outputs, reference(call, given), strict=True):
             torch.testing.assert_close(got.double(), right.double(), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "def f(rgb, turn):\n"
+        "    light = torch.where(rgb > 0.04, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)\n"
+        "    return (turn @ light.flatten(2)).view_as(rgb).sqrt()\n"
+        "inputs = [torch.rand(2, 3, 36, 60), torch.rand(3, 3)]\n",
+        "def f(points, turn):\n"
+        "    bent = (points @ turn).tanh() @ turn.T\n"
+        "    return F.normalize(bent, dim=-1)\n"
+        "inputs = [torch.randn(4, 1030, 3), torch.randn(3, 3)]\n",
+    ],
+)
+def test_axes_that_are_merged_may_have_any_size(cell: str) -> None:
+    problem = open_problem(read_cell(HEAD + cell))
+    assert "whole_records" in traits_of(problem).rewrites and len(problem.symbols) > 1
+    kernel = generate(problem, ()).kernel
+    assert kernel.source.count("__global__") == 1
+    assert judge(problem, kernel, H100, JudgeOptions(), lambda stage: None).outcome == Passed()
 
 
 def test_all_results_are_one_kernel() -> None:

@@ -113,17 +113,15 @@ def test_few_that_are_summed_before_their_row_is_reduced_are_fixed(few: int, row
 
 
 @pytest.mark.parametrize(
-    ("count", "columns", "fixed"), [(5000, 4, True), (5000, 1, True), (5000, 5, False), (50, 4, False)]
+    ("count", "columns", "fixed"), [(5000, 4, 2), (5000, 1, 2), (5000, 5, 1), (50, 4, 0)]
 )
 def test_many_small_matrices_that_are_multiplied_are_of_known_size(
-    count: int, columns: int, fixed: bool
+    count: int, columns: int, fixed: int
 ) -> None:
     inputs = f"inputs = [torch.randn({count}, 4, 4), torch.randn({count}, 4, {columns})]\n"
     problem = opened(f"def f(a, b):\n    return (a @ b).relu()\n{inputs}")
-    assert [spec.dims[1:] == (4, last) for spec, last in zip(problem.tensors, (4, columns), strict=True)] == [
-        fixed,
-        fixed,
-    ]
+    known = [spec.dims[1:] == (4, last) for spec, last in zip(problem.tensors, (4, columns), strict=True)]
+    assert known == [fixed > 0, fixed > 1]
 
 
 @pytest.mark.parametrize(

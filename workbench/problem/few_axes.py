@@ -78,12 +78,27 @@ def _of_small_matrices(graph: Graph, given: Mapping[str, tuple[Dim, ...]], sizes
     for node in graph.nodes:
         left, right = node.args[:2] if node.op in ("aten.bmm.default", "aten.mm.default") else (None, None)
         if isinstance(left, Ref) and isinstance(right, Ref) and not (left.item or right.item):
-            many, *matrix = *shapes[left.ref], shapes[right.ref][-1]
-            few = all({size_of(dim, one) for one in sizes} <= set(range(1, FEWEST + 1)) for dim in matrix)
-            same = all(len({size_of(dim, one) for one in sizes}) == 1 for dim in matrix)
-            if few and same and all(size_of(many, one) >= MANY for one in sizes):
-                found.update(dim for dim in matrix if isinstance(dim, str))
+            *batch, rows, depth = shapes[left.ref]
+            columns = shapes[right.ref][-1]
+            ways: list[tuple[list[Dim], list[Dim]]] = [([*batch, rows], [depth, columns])]
+            if batch:
+                ways.append((batch, [rows, depth, columns]))
+            if all(size_of(rows, one) == size_of(depth, one) for one in sizes):  # points are columns here
+                ways.append(([*batch, columns], [rows, depth]))
+            for many, matrix in ways:
+                if _is_small(matrix, sizes) and all(_count(many, one) >= MANY for one in sizes):
+                    found.update(dim for dim in matrix if isinstance(dim, str))
     return found
+
+
+def _is_small(matrix: Sequence[Dim], sizes: Sizes) -> bool:
+    """True where no size of a matrix is above ``FEWEST``, and each is the same at all of ``sizes``."""
+    known = [{size_of(dim, one) for one in sizes} for dim in matrix]
+    return all(len(found) == 1 and min(found) >= 1 and max(found) <= FEWEST for found in known)
+
+
+def _count(dims: Sequence[Dim], sizes: Mapping[str, int]) -> int:
+    return math.prod(size_of(dim, sizes) for dim in dims)
 
 
 def is_of_few_sums(rows: Dim, columns: Dim, depth: Dim, sizes: Sizes) -> bool:

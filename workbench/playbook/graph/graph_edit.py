@@ -74,6 +74,12 @@ class GraphEdit:
         return [case.size_map for case in self._problem.cases]
 
     @cached_property
+    def row_major(self) -> frozenset[str]:
+        """Nodes that are results whose last axis is the fastest in memory, as torch has them."""
+        pairs = zip(self.graph.outputs, self._problem.outputs, strict=True)
+        return frozenset(ref.ref for ref, spec in pairs if spec.order is None)
+
+    @cached_property
     def sizes(self) -> Sizes:
         """Reads the dimensions of shapes."""
         return sizes_of(self._problem)

@@ -64,7 +64,10 @@ def _records(edit: GraphEdit) -> Mapping[str, Sequence[int]]:
     found = dict[str, _Record]()
     for ref in dict.fromkeys(edit.graph.outputs):
         node = edit.made(ref)
-        ways = _few_axes(node.outs[0].dims) if node is not None and node.name == ref.ref else []
+        own = (
+            node is not None and node.name == ref.ref in edit.row_major
+        )  # others would be copied into theirs
+        ways = _few_axes(edit.spec(ref).dims) if own else []
         tries = [_tried(tried, elements, ref, axes) for axes in ways]
         if records := [record for record in tries if record is not None]:
             found[ref.ref] = max(records, key=lambda record: record.in_common)

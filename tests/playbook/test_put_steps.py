@@ -77,7 +77,7 @@ LOOPS: tuple[Call, ...] = (
 
 
 def choices(call: Call, tensors: Tensors) -> int:
-    graph = rewrite(problem_of(call, tensors, varying=False))
+    graph = rewrite(problem_of(call, tensors, varying=False), frozenset(["whole_records"]))
     return sum(node.op == "aten.where.self" for node in graph.nodes)
 
 

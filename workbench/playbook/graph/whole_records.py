@@ -23,8 +23,8 @@ MOST_ELEMENTS = 32
 MOST_STEPS = 1200
 """Operations to make all elements of a result: what a thread's code is, without a loop (a guess)."""
 _AS_IT_LIES = VIEWS | {
-    "flip", "cat", "stack", "repeat", "full", "scalar_tensor", "arange", "iota",
-    "gather", "index_select", "embedding", "index", "_unsafe_index",
+    "flip", "cat", "stack", "repeat", "copy", "gather", "index_select", "embedding", "index", "_unsafe_index",
+    "full", "full_like", "zeros", "zeros_like", "ones", "ones_like", "scalar_tensor", "arange", "iota",
 }  # fmt: skip
 """What may be read, looked up or counted where arithmetic begins. A row that is summed up or scanned has
 threads of its own, which make its few elements with what they know of it."""

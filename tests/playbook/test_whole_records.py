@@ -101,6 +101,10 @@ def test_a_thread_makes_all_of_a_row(name: str) -> None:
         "    light = torch.where(rgb > 0.04, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)\n"
         "    return (turn @ light.flatten(2)).view_as(rgb).sqrt()\n"
         "inputs = [torch.rand(2, 3, 36, 60), torch.rand(3, 3)]\n",
+        "def f(rgb, turn):  # whose result has channels first in memory\n"
+        "    light = torch.where(rgb > 0.04, ((rgb + 0.055) / 1.055) ** 2.4, rgb / 12.92)\n"
+        "    return torch.einsum('ij,bjhw->bihw', turn, light).sqrt()\n"
+        "inputs = [torch.rand(2, 3, 36, 60), torch.rand(3, 3)]\n",
         "def f(points, turn):\n"
         "    bent = (points @ turn).tanh() @ turn.T\n"
         "    return F.normalize(bent, dim=-1)\n"

@@ -74,10 +74,10 @@ class GraphEdit:
         return [case.size_map for case in self._problem.cases]
 
     @cached_property
-    def row_major(self) -> frozenset[str]:
-        """Nodes that are results whose last axis is the fastest in memory, as torch has them."""
+    def orders(self) -> Mapping[str, tuple[int, ...]]:
+        """Axes of the problem's results from slowest to fastest in memory, as torch has them, by node."""
         pairs = zip(self.graph.outputs, self._problem.outputs, strict=True)
-        return frozenset(ref.ref for ref, spec in pairs if spec.order is None)
+        return {ref.ref: spec.order or tuple(range(len(spec.dims))) for ref, spec in pairs}
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -139,6 +139,14 @@ class GraphEdit:
         """The tensor in another shape."""
         out = OutputSpec(dtype=self.spec(ref).dtype, dims=dims)
         return self.add("aten.view.default", (ref, shape_of(dims)), out)
+
+    def permuted(self, ref: Ref, axes: tuple[int, ...]) -> Ref:
+        """The tensor with its axes in another order; itself where that is the order that it has."""
+        if axes == tuple(range(len(axes))):
+            return ref
+        spec = self.spec(ref)
+        out = OutputSpec(dtype=spec.dtype, dims=tuple(spec.dims[axis] for axis in axes))
+        return self.add("aten.permute.default", (ref, axes), out)
 
     def scalar(self, number: float, dtype: DType) -> Ref:
         """A tensor of one number, without dimensions."""

@@ -15,7 +15,7 @@ from math import prod
 
 from workbench.model import Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.elements import Elements, Places
-from workbench.playbook.graph.graph_edit import RECORD, GraphEdit, shape_of
+from workbench.playbook.graph.graph_edit import RECORD, GraphEdit
 from workbench.playbook.ir.operations import VIEWS, is_pointwise
 
 MOST_ELEMENTS = 32
@@ -37,18 +37,24 @@ def whole_records(edit: GraphEdit, node: OpNode) -> OpNode | None:
     axes = _records(edit).get(node.name)
     if axes is None:
         return None
-    out = node.outs[0]
-    elements, (first, *others) = _elements(edit), axes
-    dims = tuple(1 if axis in axes else dim for axis, dim in enumerate(out.dims))
+    dims, order = node.outs[0].dims, edit.orders[node.name]
+    first = order.index(axes[0])
+    before, behind = ([dims[axis] for axis in some] for some in (order[:first], order[first + len(axes) :]))
+    left = [axis for axis in range(len(dims)) if axis not in axes]
+    turned = tuple(left.index(axis) for axis in order if axis not in axes)
     parts = []
-    for places in _places(out.dims, axes):
-        element = elements.at(Ref(ref=node.name), places)
+    for places in _places(dims, axes):
+        element = _elements(edit).at(Ref(ref=node.name), places)
         assert element is not None
-        parts.append(edit.view(element, (*dims[:first], 1, *dims[first + 1 + len(others) :])))
-    joined = (*dims[:first], len(parts), *dims[first + 1 + len(others) :])
-    args = edit.add(RECORD, (tuple(parts), first), OutputSpec(dtype=out.dtype, dims=joined))
-    viewed = {"op": "aten.view.default", "args": (args, shape_of(out.dims)), "kwargs": ()}
-    return node.model_copy(update=viewed)
+        parts.append(edit.view(edit.permuted(element, turned), (*before, 1, *behind)))
+    out = OutputSpec(dtype=node.outs[0].dtype, dims=(*before, len(parts), *behind))
+    joined = edit.add(RECORD, (tuple(parts), first), out)
+    laid = edit.view(joined, tuple(dims[axis] for axis in order))
+    back = tuple(order.index(axis) for axis in range(len(dims)))
+    changed = {"op": "aten.permute.default", "args": (laid, back), "kwargs": ()}
+    if order == back == tuple(range(len(dims))):
+        changed = {"op": "aten.alias.default", "args": (laid,), "kwargs": ()}
+    return node.model_copy(update=changed)
 
 
 @lru_cache(maxsize=1)
@@ -64,10 +70,8 @@ def _records(edit: GraphEdit) -> Mapping[str, Sequence[int]]:
     found = dict[str, _Record]()
     for ref in dict.fromkeys(edit.graph.outputs):
         node = edit.made(ref)
-        own = (
-            node is not None and node.name == ref.ref in edit.row_major
-        )  # others would be copied into theirs
-        ways = _few_axes(edit.spec(ref).dims) if own else []
+        ways = _few_axes(edit.spec(ref).dims) if node is not None and node.name == ref.ref else []
+        ways = [axes for axes in ways if _lie_together(axes, edit.orders[ref.ref])]
         tries = [_tried(tried, elements, ref, axes) for axes in ways]
         if records := [record for record in tries if record is not None]:
             found[ref.ref] = max(records, key=lambda record: record.in_common)
@@ -123,6 +127,11 @@ def _few_axes(dims: Sequence[Dim]) -> list[Sequence[int]]:
         last -= 1
     ways = [range(last, len(dims)), *([axis] for axis in few if 0 < axis < last)]
     return [axes for axes in ways if _count(dims[axis] for axis in axes) > 1]
+
+
+def _lie_together(axes: Sequence[int], order: Sequence[int]) -> bool:
+    first = order.index(axes[0])
+    return tuple(order[first : first + len(axes)]) == tuple(axes)
 
 
 def _count(dims: Iterable[Dim]) -> int:

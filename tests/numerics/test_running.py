@@ -453,3 +453,16 @@ def test_the_largest_number_of_a_type_is_one_and_asked_for() -> None:
     off = exact(torch.tensor([True, False]), "bool")
     made = tracked("masked_fill", torch.ops.aten.masked_fill.Scalar, [x, off, least], {}, "bf16")
     assert made.value.tolist() == [least, -1.0] and bool(made.error.isfinite().all())
+
+
+def test_what_may_be_zero_times_an_infinity_is_anything() -> None:
+    """A difference of products that is zero is a rounding where one of them is added unrounded."""
+    value, error = torch.tensor([[0.0, 1.0], [1e-9, 0.0], [1e-3, 1.0]]), torch.tensor([[1e-8, 0.0]] * 3)
+    nothing = torch.zeros_like(error, dtype=torch.float64)
+    factor = Tracked(value.double(), nothing, error.double(), "f32")
+    endless = exact(torch.tensor([[torch.inf, 2.0], [3.0, torch.inf]]), "f32")
+    made = linear.contraction(torch.mm, factor, endless, 2, "f32")
+    assert made.error.isinf().tolist() == [[True, False], [True, False], [False, False]]
+    turned = Tracked(factor.value.T, nothing.T, error.double().T, "f32")
+    other = linear.contraction(torch.mm, exact(endless.value.T, "f32"), turned, 2, "f32")
+    assert torch.equal(other.error.isinf(), made.error.isinf().T)

@@ -63,7 +63,19 @@ def _inherited(apply: Bilinear, a: Tracked, b: Tracked, like: Tensor) -> Tensor:
         quadrature = apply(left.square(), b.independent.square()).clamp_min(0).sqrt()
         inherited = inherited + SAFETY * quadrature + apply(left, b.shared)
     # An infinite error times a zero operand is NaN; it must not silence the comparison.
-    return inherited.nan_to_num(torch.inf, torch.inf)
+    inherited = inherited.nan_to_num(torch.inf, torch.inf)
+    for one, other, turned in ((a, b, False), (b, a, True)):
+        endless = other.value.isinf()
+        if not one.is_exact and bool(endless.any()):
+            sides = _may_be_zero(one).double(), endless.double()
+            met = apply(*(sides[::-1] if turned else sides)) > 0
+            inherited = torch.where(met, torch.inf, inherited)
+    return inherited
+
+
+def _may_be_zero(x: Tracked) -> Tensor:
+    """Where a value may have either sign: times an infinity it is NaN, or an infinity of either sign."""
+    return (x.value.abs() <= x.error) & (x.error > 0)
 
 
 def _size(value: Tensor) -> Tensor:

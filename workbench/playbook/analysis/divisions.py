@@ -2,10 +2,11 @@
 
 Owns the rewrites of ``a / d``. ``with_reciprocals`` is always made: ``d`` is a value a row that cannot be
 so small that its reciprocal overflows; the logarithm of a softmax goes the same way. ``with_products`` is the
-technique ``reciprocal``: numbers, any value that a row shares, and roots, ``a / sqrt(d)`` being
-``a * rsqrt(d)``. A division is some ten instructions, a product is one and off by a bit or two in the last
-place; the referee's bounds leave room for hundreds, and decide. ``with_quotients`` is made last, of what is
-still divided. What is reduced is rewritten too: a pass that divides otherwise has another value to compute.
+technique ``reciprocal``: numbers, values that a row shares, or rows side by side, and roots, where
+``a / sqrt(d)`` is ``a * rsqrt(d)``. A division is some ten instructions, a product is one and off by a bit or
+two in the last place; the referee's bounds leave room for hundreds, and decide. ``with_quotients`` is made
+last, of what is still divided. What is reduced is rewritten too: a pass that divides otherwise has another
+value to compute.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from workbench.playbook.ir.expr import Apply, Const, Expr, Load, Pool, Reduction
 from workbench.playbook.ir.operations import is_float
 from workbench.playbook.ir.program import Kernel, Store
 from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.views import NotAView
+from workbench.playbook.text.indexing import is_unit
 
 LEAST = 1e-30
 """Divisors from which on a reciprocal does not overflow; the largest float's is only slightly subnormal."""
@@ -239,8 +242,23 @@ def _inverse(pool: Pool, space: RowSpace | None, over: Expr, under: Expr) -> Exp
             return None
         case Apply(op="sqrt", dtype="f32", args=args) if space is None or space.row_form(under) is None:
             return pool.apply("rsqrt", "f32", args)
-    if space is None or space.row_form(under) is None or not any(True for _ in leaves(under)):
+    if space is None or not any(True for _ in leaves(under)):
         return None
     if space.row_form(over) is not None:
         return None
+    if space.row_form(under) is None and not _shared_by_rows(space, over, under):
+        return None
     return pool.apply("div", "f32", (pool.const(1.0, "f32"), under))
+
+
+def _shared_by_rows(space: RowSpace, over: Expr, under: Expr) -> bool:
+    """True where rows lie side by side and are divided by the same: threads take several rows at a time."""
+    try:
+        beside = [
+            not row.is_constant and is_unit(row)
+            for row, column in (space.places(leaf) for leaf in leaves(over) if isinstance(leaf, Load))
+            if not column.is_constant
+        ]
+        return any(beside) and space.is_of_columns(under)
+    except NotAView:
+        return False

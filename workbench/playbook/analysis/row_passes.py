@@ -99,6 +99,17 @@ class RowSpace:
             self._places[leaf.serial] = split(leaf.view, self.rows, self.columns)
         return self._places[leaf.serial]
 
+    def is_of_columns(self, expr: Expr) -> bool:
+        """True for what differs from column to column and is the same in all rows."""
+        if self.row_form(expr) is not None:
+            return False
+        return all(
+            not isinstance(leaf, Reduction)
+            and not (isinstance(leaf, Load) and leaf.lookups)
+            and self.places(leaf)[0].is_constant
+            for leaf in leaves(expr)
+        )
+
     def row_parts(self, root: Expr) -> tuple[Expr, ...]:
         """Values a row, more than numbers, that a full-level expression uses as they are."""
         if root.serial not in self._row_parts:

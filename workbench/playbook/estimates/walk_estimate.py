@@ -24,7 +24,7 @@ from workbench.playbook.analysis.row_passes import Pass, RowSpace
 from workbench.playbook.ir.expr import Expr, Load, walk_all
 from workbench.playbook.ir.sizes import Size
 from workbench.playbook.ir.unkeyed import Unkeyed
-from workbench.playbook.ir.views import Axis
+from workbench.playbook.ir.views import Axis, NotAView
 from workbench.playbook.kernels.in_flight import steps_ahead, vectors_together
 from workbench.playbook.kernels.odd_rows import is_peeled
 from workbench.playbook.schedules.fitting import in_whole_warps, lanes_of
@@ -89,6 +89,13 @@ class Crew:
         )
 
     @cached_property
+    def shared_by_rows(self) -> tuple[float, ...]:
+        """Those of what is the same in all rows, which a thread with several makes once for them."""
+        space = self.space
+        sizes = (space.rows, space.columns)
+        return _of_columns_alone(Unkeyed(space), sizes, self.roots, self.schedule.fast_math)
+
+    @cached_property
     def loads(self) -> tuple[_Loads, ...]:
         """Of each pass, with what those before it have read."""
         return _loads(Unkeyed(self.space), (self.space.rows, self.space.columns), self.roots)
@@ -145,6 +152,8 @@ def walk_of(asked: Asked, crew: Crew, number: int) -> Walk:
     at_once = vectors_together(schedule, way.width, reads.streams) if entered > 1 else 1
     costs = [accumulated(one.kind, entered * at_once) for one in step.accumulators]
     cost = crew.instructions[number]
+    if schedule.bundle and crew.together > 1 and way.width > 1 and not asked.as_written:
+        cost -= crew.shared_by_rows[number] * (1 - 1 / way.width)
     cost += (1 + reach.A_REQUEST * (reads.requests + len(step.stores))) / way.width
     cost += sum(issued for issued, _ in costs)
     mine = way.columns / way.lanes
@@ -218,6 +227,21 @@ def _of_columns(
         of_row = [part for root in (*before, *roots) for part in holder.value.row_parts(root)]
         known = {expr.serial for expr in walk_all([*of_row, *before])}
         found.append(instructions_of(roots, fast_math, known))
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def _of_columns_alone(
+    holder: Unkeyed[RowSpace], space: tuple[Size, Size], passes: _Roots, fast_math: bool
+) -> tuple[float, ...]:
+    """Instructions, pass by pass, for what is the same in all rows; 0 where it can't be told."""
+    found = []
+    for roots in passes:
+        try:
+            alike = [part for part in walk_all(roots) if holder.value.is_of_columns(part)]
+        except NotAView:
+            alike = []
+        found.append(instructions_of(alike, fast_math))
     return tuple(found)
 
 

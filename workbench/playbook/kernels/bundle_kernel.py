@@ -6,6 +6,7 @@ side. What a "row" is to the playbook, the elements of one result, is here a col
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES
@@ -167,6 +168,8 @@ class _BundleLoop(ColumnLoop):
         super().__init__(kernel, number, {})
         self.vector = False
         self._side_by_side = names_ahead(self.names, _AHEAD * kernel.site.schedule.items)
+        self._of_results = list[Fetch]()
+        """Vectors that are the same at each of its turns, as the means that are subtracted."""
 
     def text(self, step: Pass, accumulators: list[AccumulatorText]) -> list[str]:
         """The loop; ``accumulators`` have an element for each of the vector."""
@@ -198,6 +201,7 @@ class _BundleLoop(ColumnLoop):
         columns = self.frame.macros.text(self.kernel.space.columns)
         turn = self.names.new("turn")
         return [
+            *(fetch.line for fetch in self._of_results),
             f"const int {turn} = blockIdx.y * GROUPS + group;",
             *self._side_by_side.constants("pieces * GROUPS", columns, len(self._fetches)),
             *loaded_ahead(taken, Bounds("", columns, turn), self._side_by_side, []),
@@ -246,8 +250,10 @@ class _BundleLoop(ColumnLoop):
         function = "load_once" if self.kernel.site.schedule.stream and self.frame.vector else "load"
         self.frame.helpers.add(function)
         ctype = self.frame.element_type(load.buffer)
-        self._fetches.append(Fetch(pack, ctype, f"{function}<VEC>({address})"))
-        self._packs[load.serial] = f"{pack}[i].at[k]"
+        fetch = Fetch(pack, ctype, f"{function}<VEC>({address})")
+        of_results = not re.search(r"\bcol\b", address)
+        (self._of_results if of_results else self._fetches).append(fetch)
+        self._packs[load.serial] = f"{pack}.at[k]" if of_results else f"{pack}[i].at[k]"
 
 
 def bundle_kernel(site: Site, kernel: Kernel, name: str, number: int, partials: Partials) -> KernelText:

@@ -94,6 +94,10 @@ CELLS = {
         "def f(x):\n    return x.exp().sum(), x.exp().amax(1)\n",
         "inputs = [torch.randn(6, 40)]\n",
     ),
+    "wanted_rows": (
+        "def f(x, w):\n    return F.linear(x.exp(), w)[:, -1]\n",
+        "inputs = [torch.randn(3, 7, 40), torch.randn(64, 40)]\n",
+    ),
     "moved_first": (
         "def f(x):\n    return F.layer_norm(x, (40,)).roll(2, 1)\n",
         "inputs = [torch.randn(3, 7, 40)]\n",

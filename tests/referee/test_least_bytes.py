@@ -62,6 +62,16 @@ CELLS = {
         "inputs = (torch.randn(6, 10),)\ndef f(x):\n    return x.softmax(1)[:, 1:]\n",
         Moved(60 * 4, 54 * 4),
     ),
+    "the head of the last token": (
+        "inputs = (torch.randn(6, 10, 8), torch.randn(12, 8), torch.randn(12))\n"
+        "def f(x, w, b):\n"
+        "    return torch.nn.functional.linear(torch.nn.functional.layer_norm(x, (8,)), w, b)[:, -1]\n",
+        Moved((6 * 8 + 12 * 8 + 12) * 4, 6 * 12 * 4),
+    ),
+    "some columns of a product": (
+        "inputs = (torch.randn(6, 10), torch.randn(10, 12))\ndef f(a, b):\n    return (a @ b)[:, 3:7]\n",
+        Moved((60 + 40) * 4, 24 * 4),
+    ),
     "half precision": (
         "inputs = (torch.randn(6, 10, dtype=torch.float16),)\ndef f(x):\n    return x.float().sum(1)\n",
         Moved(60 * 2, 6 * 4),

@@ -1,8 +1,8 @@
 """How far along each axis results depend on a tensor: of tokens that are all normalised, the first of each.
 
 Owns the walk from the results back to the arguments. What it gives is no more than what is needed: where
-several readers want different parts it is the largest of these. Knows slices, operations of elements and
-reductions; of others it says that it does not know.
+several readers want different parts it is the largest of these. Knows slices, operations of elements,
+reductions and products of matrices; of others it says that it does not know.
 """
 
 from __future__ import annotations
@@ -20,6 +20,23 @@ _SLICES = frozenset(("slice", "narrow"))
 _PARTS = frozenset(("split", "split_with_sizes", "unbind", "chunk", "diagonal", "as_strided"))
 _SAME = frozenset(("alias", "detach", "clone", "convert_element_type", "lift_fresh_copy"))
 _VIEWS = frozenset(("view", "_unsafe_view", "reshape", "unsqueeze", "squeeze"))
+
+
+_PRODUCTS = frozenset(("mm", "bmm", "addmm"))
+
+
+class _Merged(int):
+    """How far along an axis that several are merged to, which remembers how far along each of these."""
+
+    sizes: Extents
+    extents: Extents
+
+    @classmethod
+    def of(cls, sizes: Extents, extents: Extents) -> _Merged:
+        """Of axes of these sizes, so far along each."""
+        merged = cls(math.prod(extents))
+        merged.sizes, merged.extents = sizes, extents
+        return merged
 
 
 @dataclass(frozen=True)
@@ -94,15 +111,51 @@ def _along(name: str, shape: Extents, reader: Sized, wanted: Extents) -> Extents
         order = [axis % len(shape) for axis in node.args[1] if isinstance(axis, int)]
         return tuple(wanted[order.index(axis)] for axis in range(len(shape)))
     if op in _VIEWS:
-        kept = next((i for i, (a, b) in enumerate(zip(shape, result, strict=False)) if a != b), None)
-        same = min(len(shape), len(result)) if kept is None else kept
-        return (*wanted[:same], *shape[same:]) if wanted[same:] == result[same:] else None
+        return _of_viewed(shape, result, wanted)
+    if op in _PRODUCTS and Ref(ref=name) in node.args[-2:]:
+        *batch, rows, columns = wanted
+        left, right = node.args[-2:]
+        is_left = left == Ref(ref=name)
+        if left == right:
+            return None
+        return (*batch, rows, shape[-1]) if is_left else (*batch, shape[-2], columns)
     others = FREE | EXTERNAL | LOOKUPS | _PARTS | REDUCTIONS
     if op not in others or op in _SAME or op == "expand":
         lacks = len(result) - len(shape)
         fits = lacks >= 0 and all(a in (1, b) for a, b in zip(shape, result[lacks:], strict=True))
         return tuple(min(a, b) for a, b in zip(shape, wanted[lacks:], strict=True)) if fits else None
     return None
+
+
+def _of_viewed(shape: Extents, result: Extents, wanted: Extents) -> Extents | None:
+    """The same of what is viewed in another shape: axes that are merged, those that were merged before."""
+    found = [1] * len(shape)
+    before = [axis for axis, size in enumerate(shape) if size != 1]
+    after = [axis for axis, size in enumerate(result) if size != 1]
+    while before and after:
+        ours, theirs = [before.pop(0)], [after.pop(0)]
+        while (own := math.prod(shape[axis] for axis in ours)) != (
+            other := math.prod(result[axis] for axis in theirs)
+        ):
+            longer, rest = (theirs, after) if own > other else (ours, before)
+            if not rest:
+                return None
+            longer.append(rest.pop(0))
+        sizes, whole = [tuple(shape[axis] for axis in ours), tuple(result[axis] for axis in theirs)]
+        extents = tuple(wanted[axis] for axis in theirs)
+        if extents == whole:
+            own_extents: Extents = sizes
+        elif sizes == whole:
+            own_extents = extents
+        elif len(sizes) == 1:
+            own_extents = (_Merged.of(whole, extents),)
+        elif isinstance(extents[0], _Merged) and extents[0].sizes == sizes:
+            own_extents = extents[0].extents
+        else:
+            return None
+        for axis, extent in zip(ours, own_extents, strict=True):
+            found[axis] = extent
+    return tuple(found)
 
 
 def _of_reduced(reader: Sized, shape: Extents, wanted: Extents) -> Extents | None:

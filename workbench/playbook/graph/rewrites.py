@@ -38,12 +38,14 @@ from workbench.playbook.graph.solved_in_registers import solved_in_registers
 from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.totals_by_rows import totals_by_rows
 from workbench.playbook.graph.turned_products import turned_product
+from workbench.playbook.graph.wanted_rows import wanted_rows
 from workbench.playbook.graph.weight_rewrites import affine_in_weights, diagonal_product, scale_in_tail
 from workbench.playbook.graph.whole_records import whole_records
 
 Rule = Callable[[GraphEdit, OpNode], OpNode | None]
 
 RULES: Mapping[str, Rule] = {
+    "wanted_rows": wanted_rows,
     "attention": attention,
     "diagonal_product": diagonal_product,
     "affine_in_weights": affine_in_weights,

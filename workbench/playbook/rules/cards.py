@@ -39,6 +39,7 @@ RISKS: Mapping[str, str] = {
     "few_edges": "A comparison for each halving of the edges, each of which waits for the one before.",
     "joined_last": "A thread makes all pieces of a place: fewer threads, more registers each.",
     "totals_by_rows": "Another order of summation; a total of the rows' results is left to do.",
+    "wanted_rows": "Rows that lie apart may be copied for a library's product of few rows.",
     "moved_first": "A row that is taken from several places asks of each whether it lies there.",
     "nested_sums": "Another order of summation; a multiplication an element.",
     "separate_counts": "A launch more where the counts share no kernel.",

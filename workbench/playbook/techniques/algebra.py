@@ -278,6 +278,19 @@ ALGEBRA = (
         "is a total of as many numbers as there are rows. Maxima and minima go the same way.",
     ),
     _rewrite(
+        "wanted_rows",
+        "rows that nobody wants are not multiplied",
+        "compute",
+        "operations, and bytes: the products have as many rows as are read of them",
+        "A language model needs the logits of the last token alone, a classifier what has become of the "
+        "class token; written down, the head multiplies all tokens, and the rows that are wanted are taken "
+        "from the result. A row of A @ B is a row of A times B, a normalised row is made of that row, and "
+        "what attention finds for a query is made of that query and all keys: going back, each step needs "
+        "no more rows than the one after it. So the rows are taken where everything begins, or where "
+        "attention needs all of them for its keys. A compiler that takes one operation after the other "
+        "makes them all.",
+    ),
+    _rewrite(
         "moved_first",
         "rows are read in the order in which they are wanted",
         "memory",

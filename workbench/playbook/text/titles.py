@@ -49,6 +49,8 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("joined_last", "off"): "Stack first, and compute with the whole",
     ("totals_by_rows", "on"): "Reduce totals row by row, with the rows",
     ("totals_by_rows", "off"): "Reduce totals in a kernel of their own",
+    ("wanted_rows", "on"): "Multiply only the rows that are wanted",
+    ("wanted_rows", "off"): "Multiply all rows, and take those that are wanted",
     ("moved_first", "on"): "Read rows in the order in which they are wanted",
     ("moved_first", "off"): "Move rows when they are made",
     ("nested_sums", "on"): "Make one sum of sums of weighted sums",

@@ -47,7 +47,7 @@ def wanted_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     axis = argument(node, dict(node.kwargs), 1, "dim", 0)
     assert isinstance(axis, int)
     axis %= len(before)
-    if not _leaves_much_out(before[axis], 1 if node.op == _SELECT else dims[axis]):
+    if not _leaves_much_out(edit, before[axis], 1 if node.op == _SELECT else dims[axis]):
         return None
     wanted = _Wanted(edit, node, axis)
     if not wanted.multiplies:
@@ -56,10 +56,9 @@ def wanted_rows(edit: GraphEdit, node: OpNode) -> OpNode | None:
     return node.model_copy(update={"op": _VIEW, "args": args, "kwargs": ()})
 
 
-def _leaves_much_out(size: Dim, left: Dim) -> bool:
-    if isinstance(size, int) and isinstance(left, int):
-        return left * _LEAST_LEFT_OUT <= size
-    return left == 1
+def _leaves_much_out(edit: GraphEdit, size: Dim, left: Dim) -> bool:
+    whole, some = edit.sizes.read(size), edit.sizes.read(left)
+    return all(some.at(case) * _LEAST_LEFT_OUT <= whole.at(case) for case in edit.cases)
 
 
 class _Wanted:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 import workbench
@@ -59,9 +59,28 @@ def call_from_persons_frame(call: Callable[..., Any], args: tuple[Any, ...], kwa
     torch.export records the frames of ``forward`` methods only, which would lose every line of a
     plain function.
     """
-    frame = sys._getframe(1)
-    while frame.f_back is not None and not is_persons(frame.f_code.co_filename):
+    return call_at(place_of(persons_frame()), call, args, kwargs)
+
+
+Place = tuple[str, int]
+"""A file and a line."""
+
+
+def place_of(frame: FrameType | None) -> Place | None:
+    """Where a frame is."""
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def call_at(
+    place: Place | None, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call as if from there."""
+    return call(*args, **kwargs) if place is None else _stand_in(*place)(call, args, kwargs)
+
+
+def persons_frame() -> FrameType | None:
+    """The nearest frame of the person's on the stack; None where there is none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_persons(frame.f_code.co_filename):
         frame = frame.f_back
-    if not is_persons(frame.f_code.co_filename):
-        return call(*args, **kwargs)
-    return _stand_in(frame.f_code.co_filename, frame.f_lineno)(call, args, kwargs)
+    return frame

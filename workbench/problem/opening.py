@@ -255,10 +255,10 @@ def _fixed(problem: Problem) -> dict[str, tuple[Axis, ...]]:
 
 
 def _fixed_notes(why: Mapping[str, Collection[Axis]], seen: Seen) -> tuple[str, ...]:
-    """Say which sizes are no sizes any more, each once."""
+    """Say which sizes are no sizes any more, each once; those of parameters and buffers never were any."""
     notes, told_of = [], set[Axis]()
     for reason, fixed in why.items():
-        new = [axis for axis in fixed if axis not in told_of]
+        new = [axis for axis in fixed if axis not in told_of and axis[0] in seen.inputs]
         told_of.update(new)
         axes = [f"{seen.inputs[name].shape[axis]} along axis {axis} of {name}" for name, axis in new]
         notes += [f"fixed, {reason}: {', '.join(axes)}"] if axes else []

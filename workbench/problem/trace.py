@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 from torch.export import Dim as ExportDim
 from torch.export import ExportedProgram, export
@@ -27,10 +28,12 @@ from torch.overrides import TorchFunctionMode
 from workbench.errors import ProblemError
 from workbench.model import Dim, Graph, OutputSpec, base_name
 from workbench.problem.autocast import autocast_that_counts
+from workbench.problem.chosen_rows import Masks, without_chosen
 from workbench.problem.decompositions import kept_for_the_table
 from workbench.problem.layout import Order
-from workbench.problem.lines import call_from_persons_frame, line_of_traceback
+from workbench.problem.lines import call_from_persons_frame, line_of_traceback, persons_frame
 from workbench.problem.lowering import lowered
+from workbench.problem.raising_checks import way_that_goes_on
 from workbench.problem.recurrent import whole
 from workbench.problem.traced_values import order_of
 from workbench.problem.translate import NotSymbolic, Translation
@@ -98,12 +101,40 @@ def trace(
 
 
 class _Lines(TorchFunctionMode):
-    """Keeps the person's line on the stack of every torch call, where the exporter looks for it."""
+    """Keeps the person's line on the stack of every torch call, where the exporter looks for it.
+
+    Calls that ask for values are made without where what is computed does not need them.
+    """
+
+    def __init__(self, notes: list[str]) -> None:
+        super().__init__()
+        self._notes, self._masks = notes, Masks()
+        self._instead: dict[Callable[..., Any], Callable[..., Any]] = {
+            Tensor.__getitem__: self._masks.rows_of,
+            Tensor.__setitem__: self._masks.put,
+            **dict.fromkeys((torch.masked_select, Tensor.masked_select), self._masks.selected),
+            Tensor.item: _number,
+            **UNCHECKED,
+        }
 
     def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        return call_from_persons_frame(whole(UNCHECKED.get(func, func), args), args, kwargs or {})
+        if func == Tensor.__bool__ and (frame := persons_frame()) is not None:
+            way = way_that_goes_on(frame)
+            if way is not None:
+                note = f"line {frame.f_lineno} raises where values are not as it wants: kernels do not look"
+                self._notes += [note] if note not in self._notes else []
+                return way
+        kwargs = kwargs or {}
+        made = call_from_persons_frame(whole(self._instead.get(func, func), args), args, kwargs)
+        self._masks.made(func, args, kwargs, made)
+        return made
+
+
+def _number(tensor: Tensor) -> Tensor:
+    """``item()``, as a tensor without axes: most of what is done with the number can be done with that."""
+    return tensor.reshape(())
 
 
 def _traced(
@@ -111,7 +142,7 @@ def _traced(
 ) -> Traced:
     with warnings.catch_warnings(), _quiet():
         warnings.simplefilter("ignore")
-        program, orders = _export(call, tensors, free)
+        program, orders = _export(call, tensors, free, notes)
     translation = Translation(program, tuple(tensors), orders)
     graph = translation.graph()
     return Traced(
@@ -127,15 +158,18 @@ def _traced(
 
 
 def _export(
-    call: Call, tensors: Mapping[str, Tensor], free: Mapping[str, Collection[int]]
+    call: Call, tensors: Mapping[str, Tensor], free: Mapping[str, Collection[int]], notes: list[str]
 ) -> tuple[ExportedProgram, tuple[Order, ...]]:
     """The program in core operations, and how its results lay in memory before they were decomposed."""
     names = tuple(tensors)
 
     class Reference(nn.Module):
         def forward(self, tensors: tuple[Tensor, ...]) -> Tensor | tuple[Tensor, ...]:
-            with _Lines(), _lengths_that_vary(), autocast_that_counts():
-                return call(dict(zip(names, tensors, strict=True)))
+            with _Lines(notes), _lengths_that_vary(), autocast_that_counts():
+                made: Tensor | tuple[Tensor, ...] = without_chosen(
+                    call(dict(zip(names, tensors, strict=True)))
+                )
+                return made
 
     dynamic = tuple(dict.fromkeys(free.get(name, ()), ExportDim.AUTO) or None for name in names)
     with kept_for_the_table(), _without_formats(), distributions_that_trust():

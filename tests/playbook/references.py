@@ -73,6 +73,10 @@ REFERENCES: dict[str, Case] = {
     "repeat": (lambda t: t["x"].repeat(2, 3) + 1, of(x=(3, 4))),
     "chunks": (lambda t: torch.sigmoid(t["x"].chunk(2, 1)[0]) * t["x"].chunk(2, 1)[1], of(x=(5, 8))),
     "odd_chunks": (lambda t: tuple(part * 2 for part in t["x"].chunk(2, 1)), of(x=(5, 9))),
+    "tril_turned_over": (
+        lambda t: t["x"].masked_fill(torch.ones(5, 9).tril().flip(0).bool(), -30.0).softmax(-1),
+        of(x=(3, 5, 9)),
+    ),
     "tril": (lambda t: torch.tril(t["x"]) + torch.arange(9, dtype=torch.float32), of(x=(9, 9))),
     "diagonal": (
         lambda t: t["x"].diagonal() * t["b"] + t["y"].diagonal(0, 0, 2).sum(),

@@ -177,3 +177,66 @@ def test_covariances_are_drawn_where_a_reference_takes_no_other_matrices() -> No
             assert not torch.linalg.cholesky_ex(drawn)[1].any()
     general = opened(FACTORED.format(call="det(a)[:, None] * x"))
     assert sampler(general, "a").kind == "normal", "a kernel may not count on what the reference does not"
+
+
+def test_labels_may_have_their_mark_behind_all_others() -> None:
+    """255 in an image of 21 classes: the other numbers between are nobody's label."""
+    image = torch.randint(0, 21, (4, 50))
+    image[:, :5] = 255
+    assert learn(image) == Sampler(kind="labels", low=255, high=int(image[:, 5:].max()) + 1, scalable=False)
+    assert learn(torch.tensor([3, 9, 200])).kind == "integers"
+    problem = opened(
+        "def f(x, t):\n"
+        "    keep = (t != 255)[:, None]\n"
+        "    return -x.log_softmax(1).gather(1, t[:, None] * keep) * keep\n"
+        "t = torch.randint(0, 21, (300,))\nt[:30] = 255\ninputs = [torch.randn(300, 21), t]"
+    )
+    assert sampler(problem, "t").kind == "labels"
+    (case, *_) = problem.cases
+    drawn = draw(problem, case, "normal", 0)["t"]
+    assert set(drawn.unique().tolist()) <= {*range(21), 255} and 255 in drawn
+
+
+def test_zeros_and_ones_are_a_mask_however_few() -> None:
+    assert learn(torch.tensor([[0.0, 1, 0], [1, 1, 1], [0, 1, 0]])).kind == "bools"
+    assert learn(torch.tensor([0.5, 2.0])).kind == "uniform"
+
+
+LEVELS = """
+class M(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("edges", torch.linspace(0, 1, 9))
+        self.register_buffer("scale", torch.tensor([2.0]))
+    def forward(self, x):
+        place = torch.bucketize(x.sigmoid(), self.edges) - 1
+        return torch.zeros(9).scatter_add(0, place.flatten(), x.flatten()) * self.scale
+inputs = [torch.randn(8, 33)]
+"""
+
+
+def test_buffers_keep_their_values_where_the_reference_fails_with_others() -> None:
+    problem = opened(LEVELS)
+    assert any("edges, scale keep those that they have" in note for note in problem.notes)
+    assert not any("does not depend" in note for note in problem.notes)
+    drawn = draw(problem, problem.cases[0], "scale 64", 3)
+    assert torch.equal(drawn["edges"].float(), torch.linspace(0, 1, 9))
+    problem = opened(LEVELS.replace("place.flatten()", "place.flatten().clamp(0, 8)"))
+    assert sampler(problem, "edges").kind != "given" and not problem.notes
+
+
+def test_axes_of_buffers_are_no_sizes_to_speak_of() -> None:
+    """A table of few rows, whose axes are written out, is the module's own."""
+    problem = opened(
+        "class M(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.register_buffer('m', torch.rand(4, 4))\n"
+        "    def forward(self, x, t):\n"
+        "        p = F.softmax(x, 1)\n"
+        "        far = self.m[None, :, :, None].expand(len(x), 4, 4, x.shape[2])\n"
+        "        near = torch.gather(far, 1, t[:, None, None].expand(len(x), 1, 4, x.shape[2])).squeeze(1)\n"
+        "        return (near * p).sum(1)\n"
+        "inputs = [torch.randn(2, 4, 50), torch.randint(0, 4, (2, 50))]"
+    )
+    assert not any(" of m" in note for note in problem.notes)

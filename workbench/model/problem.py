@@ -71,16 +71,19 @@ def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 class Sampler(Value):
     """How fresh values of a tensor are drawn, learnt from the tensor the person gave."""
 
-    kind: Literal["normal", "uniform", "integers", "bools", "labels", "covariances"]
+    kind: Literal["normal", "uniform", "integers", "bools", "labels", "covariances", "given"]
     """``bools`` of a float tensor are one of two numbers, ``low`` and ``high``; ``labels`` are integers from
     0, and some of them ``low``, the mark of a place that does not count; ``covariances`` are symmetric
-    positive definite matrices along the last two axes, of elements about as large as ``normal`` ones."""
+    positive definite matrices along the last two axes, of elements about as large as ``normal`` ones;
+    ``given`` are always ``values``."""
     low: float = 0.0
     """Inclusive lower end (uniform, integers); the mean for ``normal``."""
     high: float = 1.0
     """Exclusive upper end (uniform, integers, labels); the standard deviation for ``normal``."""
     scalable: bool = True
     """False where other magnitudes would leave the reference's domain (probabilities, indices)."""
+    values: tuple[float, ...] = ()
+    """Of a small buffer without which the reference fails, as edges in order: all elements, row by row."""
     high_dim: Dim | tuple[Dim, ...] | None = None
     """Exclusive upper end that is a size, such as the number of classes, or the smallest of several, such as
     the rows of all tables that it indexes; replaces ``high``."""

@@ -122,6 +122,8 @@ def _base(sampler: Sampler, meta: TensorMeta, generator: torch.Generator) -> tor
         case "uniform":
             values = torch.rand(shape, generator=generator, dtype=torch.float64)
             values.mul_(sampler.high - sampler.low).add_(sampler.low)
+        case "given":
+            values = torch.tensor(sampler.values, dtype=torch.float64, device=generator.device).reshape(shape)
         case "integers":
             low, high = int(sampler.low), max(int(sampler.high), int(sampler.low) + 1)
             values = torch.randint(low, high, shape, generator=generator, dtype=torch.int64)

@@ -32,6 +32,8 @@ _DRAWN: tuple[tuple[InputKind, int], ...] = (
 _NARROW = {"BFloat16": "torch.bfloat16", "Half": "torch.float16"}
 _MOST_RUNS = 80
 """Sizes that are tried then."""
+_MOST_GIVEN = 4096
+"""Elements of a buffer that keeps its values."""
 _RUN_ELEMENTS = 2**22
 _RUN_PRODUCTS = 2**30
 """Without proofs, the declared case is run only up to this size."""
@@ -60,6 +62,25 @@ def with_index_bounds(problem: Problem, form: Form, cases: Sequence[Case]) -> Pr
             return candidate
     assert error is not None
     raise _as_told(error) from error
+
+
+def with_own_buffers(problem: Problem, form: Form) -> Problem | None:
+    """With the values that small buffers have, as edges in order or numbers of levels; None without any."""
+    given = [spec for spec in problem.tensors if spec.role == "buffer" and _may_be_given(form, spec)]
+    own = problem
+    for spec in given:
+        values = tuple(form.held[spec.name].value.detach().cpu().double().reshape(-1).tolist())
+        own = replaced(own, spec, Sampler(kind="given", values=values, scalable=False))
+    names = ", ".join(spec.path or spec.name for spec in given)
+    note = f"with other values of its buffers the reference fails: {names} keep those that they have"
+    return own.model_copy(update={"notes": (*own.notes, note)}) if given else None
+
+
+def _may_be_given(form: Form, spec: TensorSpec) -> bool:
+    held = form.held.get(spec.name)
+    if held is None or held.value.is_meta or held.value.is_complex():
+        return False
+    return 0 < held.value.numel() <= _MOST_GIVEN
 
 
 def where_it_runs(problem: Problem, form: Form, accept: Accept) -> Problem | None:
@@ -164,14 +185,13 @@ def _choices_of_bounds(problem: Problem) -> Iterator[Problem]:
         spec = problem.tensors[index]
         fitting = sorted((n, s) for s, n in declared.items() if n >= spec.sampler.high)
         for _, symbol in fitting:
-            yield with_sampler(problem, spec, high_dim=symbol, low=min(spec.sampler.low, 0.0))
+            yield with_sampler(problem, spec, high_dim=symbol, low=_low(spec.sampler))
     if len(integers) > 1:
         for symbol in declared:
             everywhere = problem
             for index in integers:
                 place = everywhere.tensors[index]
-                low = min(place.sampler.low, 0.0)
-                everywhere = with_sampler(everywhere, place, high_dim=symbol, low=low)
+                everywhere = with_sampler(everywhere, place, high_dim=symbol, low=_low(place.sampler))
             yield everywhere
 
 
@@ -189,8 +209,13 @@ def _with_indexed_sizes(problem: Problem) -> Problem:
         if any(isinstance(size, str) for size in sizes):
             spec = next(spec for spec in problem.tensors if spec.name == name)
             end = sizes[0] if len(sizes) == 1 else sizes
-            problem = with_sampler(problem, spec, high_dim=end, low=min(spec.sampler.low, 0.0))
+            problem = with_sampler(problem, spec, high_dim=end, low=_low(spec.sampler))
     return problem
+
+
+def _low(sampler: Sampler) -> float:
+    """Where indices begin; of labels it is the mark, which may lie behind them."""
+    return sampler.low if sampler.kind == "labels" else min(sampler.low, 0.0)
 
 
 def first_error(

@@ -6,6 +6,7 @@ Owns the order of the steps; each step is another module's. Runs in a worker chi
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -32,7 +33,7 @@ from workbench.problem.equal_windows import equal_windows
 from workbench.problem.few_axes import few_axes
 from workbench.problem.fixed_sizes import channels, fixed_sizes
 from workbench.problem.form import Form
-from workbench.problem.fresh import runnable, where_it_runs
+from workbench.problem.fresh import runnable, where_it_runs, with_own_buffers
 from workbench.problem.halving import halved
 from workbench.problem.layout import strides_of
 from workbench.problem.looking import Seen, look, watched
@@ -119,7 +120,7 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
         if more := tuple(tie for tie in tied_sizes(problem) if tie not in ties):  # of what is fixed now
             ties = (*ties, *more)
             traced, problem = _described(capture, seen, axes, ties)
-    told_of = (*_idle_notes(capture), *_mode_notes(seen.form))
+    told_of = (*_idle_notes(capture), *_mode_notes(seen.form, capture.source))
     told_of = (*told_of, *_fixed_notes(why, seen), *_tied_notes(ties))
     try:
         return _tried(problem, seen, traced, told_of, tell)
@@ -143,7 +144,22 @@ def open_capture(capture: Capture, tell: Tell) -> Problem:
 def _tried(
     problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str], tell: Tell, asks: Asks = "guess"
 ) -> Problem:
-    """With small sizes to check on, at which the reference has run. Raises ``ProblemError``."""
+    """The problem with small sizes to check on, at which the reference has run; with its own buffers where it
+    fails with others. Raises ``ProblemError``."""
+    try:
+        return _tried_with(problem, seen, traced, told_of, tell, asks)
+    except ProblemError:
+        own = with_own_buffers(problem, seen.form)
+        if own is not None:
+            with suppress(ProblemError):
+                return _tried_with(own, seen, traced, (*told_of, *own.notes), tell, asks)
+        raise
+
+
+def _tried_with(
+    problem: Problem, seen: Seen, traced: Traced, told_of: Sequence[str], tell: Tell, asks: Asks
+) -> Problem:
+    """The same with buffers as they are drawn."""
     tell("choosing small sizes to check on")
     least = {symbol: low for symbol, low, _ in traced.ranges}
     small = small_sizes(problem, _accepting(problem, seen.form, traced), least)
@@ -226,12 +242,13 @@ def _idle_notes(capture: Capture) -> tuple[str, ...]:
     return (f"{lines} not run: neither the reference nor its inputs need it",)
 
 
-def _mode_notes(form: Form) -> tuple[str, ...]:
+def _mode_notes(form: Form, source: str) -> tuple[str, ...]:
     """Say so where evaluation mode changes what a module computes."""
     if not isinstance(form.target, nn.Module):
         return ()
     parts = [part for part in form.target.modules() if type(part).__module__.startswith("torch.")]
     told_of = sorted({type(part).__name__ for part in parts if _has_modes(part)})
+    told_of += ["self.training is False"] if re.search(r"\bself\.training\b", source) else []
     if not told_of:
         return ()
     return (f"the module runs in evaluation mode ({', '.join(told_of)})",)

@@ -90,6 +90,8 @@ def learn(tensor: Tensor) -> Sampler:
         low, high = int(flat.min()), int(flat.max()) + 1
         if low < -1 and high > 0 and bool(((flat >= 0) | (flat == low)).all()):
             return Sampler(kind="labels", low=low, high=high, scalable=False)
+        if (marked := _marked_above(flat)) is not None:
+            return marked
         return Sampler(kind="integers", low=low, high=high, scalable=False)
     if (mask := _of_two(flat)) is not None:
         return mask
@@ -114,12 +116,24 @@ def learn(tensor: Tensor) -> Sampler:
     )
 
 
+def _marked_above(flat: Tensor) -> Sampler | None:
+    """Labels of which some are a number far beyond the others, as 255 in an image of 21 classes."""
+    mark = flat.max()
+    is_mark = flat == mark
+    others = flat[~is_mark]
+    if not others.numel() or int(others.min()) < 0 or int(is_mark.sum()) < _FEWEST_MARKS:
+        return None
+    end = int(others.max()) + 1
+    return Sampler(kind="labels", low=int(mark), high=end, scalable=False) if 2 * end < int(mark) else None
+
+
 def _of_two(flat: Tensor) -> Sampler | None:
     """For floats that are one of two numbers, as masks are: who looks for zeros in one must find some."""
-    low, high = (float(flat.min()), float(flat.max())) if flat.numel() >= _TELLING else (0.0, 0.0)
+    low, high = (float(flat.min()), float(flat.max())) if flat.numel() else (0.0, 0.0)
     if not low < high or (low == -math.inf and high == math.inf):
         return None
     only = bool(((flat == low) | (flat == high)).all())
+    only = only and (flat.numel() >= _TELLING or (low, high) == (0.0, 1.0))
     return Sampler(kind="bools", low=low, high=high, scalable=False) if only else None
 
 
@@ -143,6 +157,8 @@ def in_general(sampler: Sampler) -> Sampler:
 _LARGEST_COVARIANCE = 256
 _TELLING = 16
 """Elements of which it is no chance that they are one of two numbers."""
+_FEWEST_MARKS = 2
+"""Labels that are one number far beyond all others."""
 _FEW_WHOLE = 256
 """Whole numbers of a small range."""
 

@@ -246,6 +246,8 @@ def _explain(error: Exception) -> str:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, ProblemError):
+        return str(error).rstrip(".")
     name, text = type(error).__name__, str(error)
     if name == "DynamicOutputShapeException" and text.startswith("aten."):
         return (

@@ -194,8 +194,13 @@ def _makeup(tree: Tree, policy: Policy, missing: int) -> tuple[Command, ...]:
 
 
 def _attempts(tree: Tree, places: Iterable[Node | Repair]) -> tuple[Command, ...]:
-    """Write what is unwritten; judge a kernel once every place before it is written."""
+    """Write what is unwritten; judge a kernel once every place before it is written.
+
+    Of kernels that can be judged those come first of which most is expected: what is there to be compared
+    with may take a device as long as all others.
+    """
     commands: list[Command] = []
+    written: list[Node] = []
     unwritten = False
     for place in places:
         if isinstance(place, Repair):
@@ -205,8 +210,13 @@ def _attempts(tree: Tree, places: Iterable[Node | Repair]) -> tuple[Command, ...
             commands.append(_write(tree, place))
             unwritten = True
         elif _open(tree, place) and not unwritten:
-            commands.append(_judge(tree, place))
-    return tuple(commands)
+            written.append(place)
+    return (*(_judge(tree, node) for node in sorted(written, key=_expected, reverse=True)), *commands)
+
+
+def _expected(node: Node) -> float:
+    """The factor that a branch's hypothesis promises."""
+    return node.branch.hypothesis.predicted_factor
 
 
 def _write(tree: Tree, node: Node) -> Command:

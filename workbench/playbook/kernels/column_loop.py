@@ -21,7 +21,7 @@ from workbench.playbook.kernels.in_flight import Ahead, Bounds, Fetch, Taken, lo
 from workbench.playbook.kernels.kernel_text import block, lookup_text
 from workbench.playbook.kernels.masked_loads import seen_where
 from workbench.playbook.kernels.packs import allowed
-from workbench.playbook.text.cuda_text import ATOM, CTYPES, Text
+from workbench.playbook.text.cuda_text import ATOM, CTYPES, SUM, Text
 from workbench.playbook.text.indexing import VectorIndex, index_text, is_unit
 from workbench.playbook.text.scope import Scope, statement
 
@@ -534,8 +534,10 @@ class ColumnLoop:
         at = (
             self._place(column_part) if column != "col" else index_text(column_part, "col", self.frame.macros)
         )
-        terms = [part.code for part in (row, at) if part.code != "0"]
-        return Text(" + ".join(terms) or "0", 12 if len(terms) > 1 else at.strength)
+        terms = [part for part in (row, at) if part.code != "0"]
+        if len(terms) < 2:
+            return terms[0] if terms else Text("0")
+        return Text(" + ".join(part.code for part in terms), SUM)
 
     def _place(self, view: View) -> Text:
         """Like ``_column``; the place in its line is found once for a vector that lies in one line."""

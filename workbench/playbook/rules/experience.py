@@ -15,7 +15,7 @@ from workbench.model import Hypothesis, Problem, Target, Value, Vector
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.files.shape_classes import classes_of
 from workbench.playbook.rules.by_shape import of_classes
-from workbench.playbook.rules.moves import TEACHING_ONLY, naive_vector
+from workbench.playbook.rules.moves import TEACHING_ONLY, naive_vector, title_of
 from workbench.playbook.rules.seeds import mean_us, times_of, worth_timing
 from workbench.playbook.techniques.table import TECHNIQUES, settled
 
@@ -139,7 +139,7 @@ def _remembered(problem: Problem, past: Past, vector: Vector, target: Target) ->
     new = [f"{name}={value}" for name, value in vector if name in chosen and name not in said]
     fit = f" Chosen by prediction for these shapes: {', '.join(new)}." if new else ""
     return Hypothesis(
-        title=f"What was best for {past.where}",
+        title=f"{title_of(vector) or 'The plain kernel'}, as was best before",
         bottleneck="memory",
         cause="A problem of the same family was searched before on this device.",
         evidence=(_seen(past),),

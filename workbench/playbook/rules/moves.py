@@ -464,14 +464,12 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
             risk=risk,
             vector=vector,
         )
-    chosen = [(name, value) for name, value in vector if value != TECHNIQUES[name].plain]
-    chosen.sort(key=lambda pair: _WEIGHT.index(pair[0]) if pair[0] in _WEIGHT else len(_WEIGHT))
+    chosen = _choices_of(vector)
     words = [TITLES[pair] for pair in chosen]
     if not words:
         return _plain_card(vector, factor, risk, only_calls=all(isinstance(s, LibraryCall) for s in steps))
-    told = words[:2] if len(words) == 1 or chosen[0][0] != "fusion" else words[1:3]
     return Hypothesis(
-        title="; ".join([told[0], *(f"{word[0].lower()}{word[1:]}" for word in told[1:])]),
+        title=title_of(vector),
         bottleneck="memory",
         cause="Values that stay on the chip need not go through memory.",
         evidence=(f"{traits.kernels} of {traits.naive_kernels} kernels remain (graph)",),
@@ -481,6 +479,20 @@ def _seed_card(problem: Problem, vector: Vector, naive: Vector, factor: float) -
         risk=risk,
         vector=vector,
     )
+
+
+def _choices_of(vector: Vector) -> list[tuple[str, str]]:
+    """What is not plain about it, what says most of a kernel first."""
+    chosen = [(name, value) for name, value in vector if value != TECHNIQUES[name].plain]
+    return sorted(chosen, key=lambda pair: _WEIGHT.index(pair[0]) if pair[0] in _WEIGHT else len(_WEIGHT))
+
+
+def title_of(vector: Vector) -> str:
+    """The two choices that say most of a kernel, in words; nothing for the plain one."""
+    chosen = _choices_of(vector)
+    words = [TITLES[pair] for pair in chosen]
+    told = words[:2] if len(words) == 1 or not words or chosen[0][0] != "fusion" else words[1:3]
+    return "; ".join([*told[:1], *(f"{word[0].lower()}{word[1:]}" for word in told[1:])])
 
 
 def _steps(problem: Problem, vector: Vector) -> Sequence[ProgramStep]:

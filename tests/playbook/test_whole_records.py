@@ -48,7 +48,30 @@ def twice(m: torch.Tensor) -> torch.Tensor:
     return inverse(inverse(m) @ m.transpose(-1, -2) + 3)
 
 
+def put_in_place(t: Tensors) -> torch.Tensor:
+    """Component by component, into three of four columns."""
+    a, b, c = t["three"].unbind(-1)
+    far = (a * a + b * b + c * c).sqrt()
+    by = 2 * torch.atan2(far, a.cos()) / (far + 1)
+    out = torch.zeros(len(a), 4)[:, :3]
+    out[:, 0] += a * by
+    out[:, 1] += b * by
+    out[:, 2] -= c * by
+    return out
+
+
+def of_pieces(t: Tensors) -> torch.Tensor:
+    """What a tensor is split into, and a choice by all of its components."""
+    a, bc = t["three"].split([1, 2], -1)
+    b, c = bc.chunk(2, -1)
+    far = (a * a + b * b + c * c).sqrt()
+    inside = ((t["three"] > -1) & (t["three"] < 1.5)).all(-1, keepdim=True)
+    return torch.cat([b * far.sin(), c * far.cos(), a / (1 + far)], -1).tanh() * inside
+
+
 CALLS: dict[str, Call] = {
+    "put in place": put_in_place,
+    "pieces": of_pieces,
     "matrices": filtered,
     "points of several": lambda t: ((t["points"] @ t["turn3"]).tanh() @ t["turn3"].T).exp() @ t["turn3"],
     "turned over": lambda t: t["three"] / (t["three"].flip(1).exp() * t["three"].sin()).sum(1, keepdim=True),

@@ -33,7 +33,7 @@ LONG_SUM = 16
 """Terms from which on such a sum is one along a row, and is not written out."""
 SORTED = 16
 """Elements that a row has at most which a network puts in order: 63 comparators, a register an element."""
-TERMS = frozenset(["sum", "prod", "amax", "amin"])
+TERMS = frozenset(["sum", "prod", "amax", "amin", "any", "all"])
 """Reductions that are operations on two elements at a time, by ATen name."""
 _IN_ORDER = {"sort": 1, "median": 1, "nanmedian": 1, "kthvalue": 2}
 """Operations that put a row in order, by ATen name, and at which position they take its axis."""

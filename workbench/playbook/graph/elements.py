@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from workbench.model import Arg, Dim, OpNode, OutputSpec, Ref
 from workbench.playbook.graph.graph_edit import RESULTS, GraphEdit, argument, shape_of
 from workbench.playbook.graph.joined_last import stacked_along
+from workbench.playbook.graph.put_steps import put_at
 from workbench.playbook.ir.operations import VIEWS, is_pointwise
 from workbench.playbook.ir.sizes import Sizes, product
 
@@ -82,6 +83,11 @@ class Elements:
         return self._seen[key]
 
     def _made_at(self, ref: Ref, places: Places) -> Ref | None:
+        if self._everything and (piece := self.edit.piece_of(ref)) is not None:
+            of, axis, first = piece
+            there = places[axis]
+            whole = (*places[:axis], first + there, *places[axis + 1 :]) if isinstance(there, int) else None
+            return None if whole is None else self._at(of, whole)
         made = self.edit.made(ref)
         if made is None or self._deep > _DEEPEST:
             return None
@@ -114,6 +120,17 @@ class Elements:
                 return self._at(of, self._spread(of, node.outs[0].dims, places))
             case "cat", ((*parts,), *_):
                 return self._joined(node, parts, places)
+            case "copy", (Ref(), Ref() as of, *_) if self._everything:
+                return self._put(node, of, node.outs[0].dims, places)
+            case "slice_scatter", (Ref() as of, Ref() as part, *_) if self._everything:
+                return self._put_along(node, of, part, places)
+            case "where", (_, _, Ref() as of) if self._everything and (put := put_at(self.edit, node)):
+                if isinstance(there := places[put.axis], int):
+                    if there != put.place:
+                        return self._at(of, places)
+                    dims, left = list(node.outs[0].dims), list(places)
+                    del dims[put.axis], left[put.axis]
+                    return self._put(node, put.value, tuple(dims), tuple(left))
         return self._computed(node, places) if is_pointwise(node) else None
 
     def _sliced(self, node: OpNode, of: Ref, axis: int, places: Places) -> Ref | None:
@@ -190,6 +207,32 @@ class Elements:
                 found = self._at(parts[place], left) or self._taken(parts[place], left)
                 return self.edit.converted(found, node.outs[0].dtype)
         return None
+
+    def _put_along(self, node: OpNode, of: Ref, part: Ref, places: Places) -> Ref | None:
+        """What was written over a slice of neighbours, or over all: that, or what was there before."""
+        if self.edit.spec(part).dims == node.outs[0].dims:
+            return self._put(node, part, node.outs[0].dims, places)
+        axis, first, _, step = (
+            argument(node, dict(node.kwargs), at, name, default)
+            for at, (name, default) in enumerate((("dim", 0), ("start", 0), ("end", None), ("step", 1)), 2)
+        )
+        assert isinstance(axis, int)
+        axis %= len(places)
+        there, count = places[axis], self.edit.spec(part).dims[axis]
+        start = from_the_front(self.edit, of, axis, first) if isinstance(first, int) else 0
+        if start is None or not isinstance(there, int) or not isinstance(count, int) or step != 1:
+            return None
+        if not 0 <= there - start < count:
+            return self._at(of, places)
+        return self._put(
+            node, part, self.edit.spec(part).dims, (*places[:axis], there - start, *places[axis + 1 :])
+        )
+
+    def _put(self, node: OpNode, of: Ref, dims: tuple[Dim, ...], places: Places) -> Ref | None:
+        """In the type of where it goes; ``dims`` are of all that it is put at."""
+        there = self._spread(of, dims, places)
+        found = self._at(of, there)
+        return None if found is None else self.edit.converted(found, node.outs[0].dtype)
 
     def _computed(self, node: OpNode, places: Places) -> Ref | None:
         """The same arithmetic on elements, where one of the operands is joined of them one by one: of longer

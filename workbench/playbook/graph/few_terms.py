@@ -25,7 +25,10 @@ _JOINS = {
     "prod": "aten.mul.Tensor",
     "amax": "aten.maximum.default",
     "amin": "aten.minimum.default",
+    "any": "aten.logical_or.default",
+    "all": "aten.logical_and.default",
 }
+_TRUTHS = ("any", "all")
 _ROUNDED = ("f16", "bf16")
 _ROUNDS = ("sum", "prod")
 """Torch accumulates these in 32 bits; additions of 16-bit tensors would round after each."""
@@ -37,6 +40,8 @@ def few_terms(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return written
     operand = node.args[0] if node.args else None
     if node.base_name not in _JOINS or not isinstance(operand, Ref):
+        return None
+    if node.base_name in _TRUTHS and node.outs[0].dtype != "bool":
         return None
     alone, among = _few(edit)
     found = alone.get(node.name)

@@ -93,6 +93,22 @@ class GraphEdit:
             return self.made(made.args[arg.item or 0])
         return None if arg.item else made
 
+    def piece_of(self, ref: Ref) -> tuple[Ref, int, int] | None:
+        """Of one of the pieces that a tensor is split into: the tensor, the axis, and where the piece begins.
+
+        None for anything else.
+        """
+        match self._nodes.get(ref.ref):
+            case OpNode(op="aten.split_with_sizes.default", args=(Ref() as of, (*sizes,), *rest)):
+                axis, before = rest[0] if rest else 0, sizes[: ref.item or 0]
+                if isinstance(axis, int) and all(isinstance(size, int) for size in before):
+                    return (
+                        of,
+                        axis % len(self.spec(of).dims),
+                        sum(size for size in before if isinstance(size, int)),
+                    )
+        return None
+
     def users(self, node: OpNode) -> list[OpNode | None]:
         """Who reads a node's results; None stands for the problem's output."""
         return self._users.get(node.name, [])

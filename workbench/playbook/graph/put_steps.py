@@ -20,7 +20,7 @@ LEAST = 4
 
 
 @dataclass(frozen=True)
-class _Put:
+class Put:
     """A value at one place of an axis of what was there before."""
 
     axis: int
@@ -35,7 +35,7 @@ def put_steps(edit: GraphEdit, node: OpNode) -> OpNode | None:
         return _picked(edit, node)
     if node.op == "aten.slice.Tensor":
         return _cut(edit, node)
-    last = _put(edit, node)
+    last = put_at(edit, node)
     if last is None or any(user is not None and _goes_on(edit, user, node) for user in edit.users(node)):
         return None
     count = node.outs[0].dims[last.axis]
@@ -47,7 +47,7 @@ def _cut(edit: GraphEdit, node: OpNode) -> OpNode | None:
     made = edit.made(node.args[0])
     axis, ends = node.args[1] if len(node.args) > 1 else 0, list(node.args[2:])
     start, stop, step = ends + [0, sys.maxsize, 1][len(ends) :]
-    if made is None or not isinstance(axis, int) or _put(edit, made) is None:
+    if made is None or not isinstance(axis, int) or put_at(edit, made) is None:
         return None
     axis %= len(made.outs[0].dims)
     count = made.outs[0].dims[axis]
@@ -107,14 +107,14 @@ def _picked(edit: GraphEdit, node: OpNode) -> OpNode | None:
     return None if base is source else node.model_copy(update={"args": (base, axis, place)})
 
 
-def _chain(edit: GraphEdit, node: OpNode | None) -> Iterator[_Put]:
+def _chain(edit: GraphEdit, node: OpNode | None) -> Iterator[Put]:
     """What was put, the last first."""
-    while node is not None and (put := _put(edit, node)) is not None:
+    while node is not None and (put := put_at(edit, node)) is not None:
         yield put
         node = edit.made(put.before)
 
 
-def _put(edit: GraphEdit, node: OpNode) -> _Put | None:
+def put_at(edit: GraphEdit, node: OpNode) -> Put | None:
     """``where(places == t, value, before)``, the value being the same at all places of one axis."""
     if node.op != "aten.where.self":
         return None
@@ -148,11 +148,11 @@ def _put(edit: GraphEdit, node: OpNode) -> _Put | None:
     copied = edit.made(value)
     if copied is not None and copied.op == "aten.copy.default" and isinstance(copied.args[1], Ref):
         value = copied.args[1]
-    return _Put(axes[0], place, value, before)
+    return Put(axes[0], place, value, before)
 
 
 def _goes_on(edit: GraphEdit, user: OpNode, node: OpNode) -> bool:
-    put = _put(edit, user)
+    put = put_at(edit, user)
     return put is not None and put.before.ref == node.name
 
 

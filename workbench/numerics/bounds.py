@@ -19,7 +19,7 @@ from torch import Tensor
 from workbench.model import DType, Problem, size_of
 from workbench.numerics.chosen_places import admitting
 from workbench.numerics.coarser import Reach, reach
-from workbench.numerics.conditioning import Oracle
+from workbench.numerics.conditioning import MORE_PROBES, PROBES, Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.order import Order, in_order, orders
 from workbench.numerics.running import Running
@@ -123,7 +123,7 @@ def bounds(
             reason = TOO_LARGE
     own = in_order(native(), oracle.results, free)
     coarse = cache(lambda: reach(problem.graph, tensors, running))
-    swings = cache(lambda: oracle.swings(tensors))
+    swings = cache(lambda: oracle.swings(tensors, MORE_PROBES if reason == TOO_LARGE else PROBES))
     infinite = any(t.is_floating_point() and bool(t.isinf().any()) for t in tensors.values())
     result = []
     for position, (spec, expected) in enumerate(zip(problem.outputs, oracle.results, strict=True)):

@@ -20,6 +20,9 @@ from workbench.numerics.tracked import deviation
 
 PROBES = 6
 """A result moves less than a tenth as far as it might in every one of six draws about once in a million."""
+MORE_PROBES = 24
+"""Where nothing but these draws tells of millions of results: of 16 million sums that cancel, six left a
+few dozen with a bound that torch's own rounding may exceed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +33,8 @@ class Oracle:
     call: Callable[[Mapping[str, Tensor]], tuple[Tensor, ...]] | None = None
     """Runs it again, for others; None where that cannot be done."""
 
-    def swings(self, tensors: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
-        """How far each element moves at most, in ``PROBES`` draws; 0 where the reference cannot be run
+    def swings(self, tensors: Mapping[str, Tensor], probes: int = PROBES) -> tuple[Tensor, ...]:
+        """How far each element moves at most, in so many draws; 0 where the reference cannot be run
         so, or makes results of other shapes: of a double the bits are two columns of int32. Results that are
         no longer numbers do not count."""
         found = [
@@ -39,7 +42,7 @@ class Oracle:
         ]
         where = next((tensor.device for tensor in tensors.values()), torch.device("cpu"))
         generator = torch.Generator(where).manual_seed(0)
-        for _ in range(PROBES if self.call is not None else 0):
+        for _ in range(probes if self.call is not None else 0):
             moved = {name: _moved(tensor, generator) for name, tensor in tensors.items()}
             with suppress(Exception):
                 made = self.call(moved)  # type: ignore[misc]

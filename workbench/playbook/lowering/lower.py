@@ -8,7 +8,7 @@ which is the naive kernel chain that the first branch shows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -562,7 +562,7 @@ class Lowering:
             return None
         if any(len(run) > 1 for run in axes):
             return None
-        steps = tuple(run[0].stride if run else ONE for run in axes)
+        steps = _steps([run[0].stride if run else None for run in axes], value.shape)
         if any(step.is_negative for step in steps):  # flipped: torch's tensors have no such strides
             return None
         return LibraryArgument(expr.buffer, value.shape, steps, expr.view.offset)
@@ -620,6 +620,17 @@ def _contents(value: Value) -> tuple[int, Size, DType]:
 
 def _is_erf(part: Expr) -> bool:
     return isinstance(part, Apply) and part.op == "erf" and part.dtype == "f32"
+
+
+def _steps(found: Sequence[Size | None], shape: Sequence[Size]) -> tuple[Size, ...]:
+    """Strides in elements. Along an axis of one element any would do, and torch's attention asks of all of
+    them that rows begin where vectors may: it is as far as the axes behind it reach."""
+    steps: list[Size] = []
+    reach = ONE
+    for step, size in zip(reversed(found), reversed(shape), strict=True):
+        steps.append(reach if step is None else step)
+        reach = steps[-1] if steps[-1].is_zero else size * steps[-1]
+    return tuple(reversed(steps))
 
 
 def _takes_strides(op: str) -> bool:

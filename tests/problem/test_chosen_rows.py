@@ -82,7 +82,18 @@ def numbers(x: Tensor, y: Tensor) -> Tensor:
     return x.sum(1) / count + x.max().item()
 
 
-REFERENCES = [put_back, in_place, totals, rows, losses, images, numbers]
+def places(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Where a mask holds: the box around it, its middle, and what lies there."""
+    rows, columns = torch.where(x > 0)
+    box = torch.stack([rows.min(), columns.min(), rows.max(), columns.max()])
+    (some,) = (y[:, 0] > 0).nonzero(as_tuple=True)
+    out = x.clone()
+    out[rows, columns] = out[rows, columns] * 2 + columns
+    out[some] -= 1
+    return box, columns.float().mean(), y[rows, columns].sum(), x[some].mean(0), out
+
+
+REFERENCES = [places, put_back, in_place, totals, rows, losses, images, numbers]
 
 
 @pytest.mark.parametrize("varying", [True, False])
@@ -127,13 +138,20 @@ def by_a_mask_of_other_values(x: Tensor, y: Tensor) -> Tensor:
     return x
 
 
+def half_of_the_places(x: Tensor, y: Tensor) -> Tensor:
+    rows, _ = torch.where(x > 0)
+    return y[rows].sum()
+
+
 def divided(x: Tensor, y: Tensor) -> Tensor:
     """Where nothing is chosen, nobody divides by 0."""
     whole, by = (x * 9).long(), (y * 2).long()
     return (whole[by != 0] // by[by != 0]).sum()
 
 
-@pytest.mark.parametrize("call", [returned, in_order, by_another_mask, by_a_mask_of_other_values, divided])
+@pytest.mark.parametrize(
+    "call", [returned, in_order, by_another_mask, by_a_mask_of_other_values, divided, half_of_the_places]
+)
 def test_where_their_number_counts_they_are_refused(call: Reference) -> None:
     given = {"x": torch.randn(9, 6), "y": torch.randn(9, 6)}
     with pytest.raises(ProblemError, match=r"line \d+: .*(values|torch.where)"):

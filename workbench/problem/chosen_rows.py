@@ -61,12 +61,21 @@ class Chosen(Tensor):
     """Which mask it was: the same one puts the rows back where they belong."""
     line: Place | None
     """Where they were chosen."""
+    axis: tuple[Tensor, int] | None
+    """Of places where a mask holds, as ``torch.where(mask)`` gives them: the mask, and along which of its
+    axes."""
 
     @staticmethod
-    def of(rows: Tensor, kept: Tensor, by: Hashable, line: Place | None) -> Chosen:
+    def of(
+        rows: Tensor,
+        kept: Tensor,
+        by: Hashable,
+        line: Place | None,
+        axis: tuple[Tensor, int] | None = None,
+    ) -> Chosen:
         """A tensor without elements that stands for them."""
         made: Chosen = Tensor._make_wrapper_subclass(Chosen, (0,))
-        made.rows, made.kept, made.by, made.line = rows, kept, by, line
+        made.rows, made.kept, made.by, made.line, made.axis = rows, kept, by, line, axis
         return made
 
     @classmethod
@@ -135,14 +144,47 @@ class Masks:
         self._alive.append(tensor)
         return id(tensor), tensor._version
 
+    def _asked(self, index: Any) -> tuple[Tensor, Hashable] | None:
+        """The mask that an index is, or that it has all places of; and what that is known by."""
+        parts = index if isinstance(index, tuple) else (index,)
+        if len(parts) == 1 and _is_mask(parts[0]):
+            return parts[0], self.place(parts[0])
+        axes = [part.axis for part in parts if isinstance(part, Chosen) and part.axis is not None]
+        if not parts or len(axes) < len(parts) or len({part.by for part in parts}) > 1:
+            return None
+        mask = axes[0][0]
+        return (mask, parts[0].by) if [axis for _, axis in axes] == list(range(mask.ndim)) else None
+
     def rows_of(self, tensor: Tensor, index: Any) -> Any:
         """``tensor[index]``: where that is a mask, what stands for the rows that it chooses."""
-        mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-        if not _is_mask(mask) or isinstance(tensor, Chosen) or not 0 < mask.ndim <= tensor.ndim:
+        asked = None if isinstance(tensor, Chosen) else self._asked(index)
+        if asked is None or not 0 < asked[0].ndim <= tensor.ndim:
             return tensor[index]
+        mask, by = asked
         rows = tensor.clone()  # what becomes of the tensor later is not theirs
         rows = rows if mask.ndim == 1 else rows.flatten(0, mask.ndim - 1)
-        return Chosen.of(rows, mask.clone().reshape(-1), self.place(mask), place_of(persons_frame()))
+        return Chosen.of(rows, mask.clone().reshape(-1), by, place_of(persons_frame()))
+
+    def where(self, condition: Tensor, *values: Any, **named: Any) -> Any:
+        """``torch.where``; of a mask alone, the places where it holds."""
+        if values or named or not _is_mask(condition) or not condition.ndim:
+            return torch.where(condition, *values, **named)
+        return self._places(condition)
+
+    def nonzero(self, input: Tensor, *, as_tuple: bool = False) -> Any:
+        """The same; a table of places has a size of its own."""
+        if not as_tuple or not _is_mask(input) or not input.ndim:
+            return torch.nonzero(input, as_tuple=as_tuple)
+        return self._places(input)
+
+    def _places(self, mask: Tensor) -> tuple[Chosen, ...]:
+        by, line, own = self.place(mask), place_of(persons_frame()), mask.clone()
+        found = []
+        for axis, size in enumerate(mask.shape):
+            along = [-1 if other == axis else 1 for other in range(mask.ndim)]
+            rows = torch.arange(size, device=mask.device).view(along).expand(mask.shape).reshape(-1)
+            found.append(Chosen.of(rows, own.reshape(-1), by, line, (own, axis)))
+        return tuple(found)
 
     def selected(self, input: Tensor, mask: Tensor) -> Any:
         """``masked_select``: the elements that a mask of the tensor's shape chooses."""
@@ -152,12 +194,16 @@ class Masks:
 
     def put(self, tensor: Tensor, index: Any, value: Any) -> None:
         """``tensor[index] = value``: rows go back to where they were chosen by the same mask."""
-        mask = index[0] if isinstance(index, tuple) and len(index) == 1 else index
-        if not isinstance(value, Chosen) or not _is_mask(mask) or isinstance(tensor, Chosen):
+        asked = None if isinstance(tensor, Chosen) else self._asked(index)
+        if asked is None or asked[0].ndim > tensor.ndim:
             tensor[index] = _each(value, Chosen.taken)
             return
-        if value.by != self.place(mask) or value.rows.ndim - 1 != tensor.ndim - mask.ndim:
-            tensor[index] = value.taken()
+        mask, by = asked
+        if not isinstance(value, Chosen):
+            tensor[mask] = value
+            return
+        if value.by != by or value.rows.ndim - 1 != tensor.ndim - mask.ndim:
+            tensor[mask] = value.taken()
             return
         wide = mask.reshape(*mask.shape, *[1] * (tensor.ndim - mask.ndim))
         rows = value.rows.reshape(*mask.shape, *value.rows.shape[1:])

@@ -113,6 +113,8 @@ class _Lines(TorchFunctionMode):
             Tensor.__getitem__: self._masks.rows_of,
             Tensor.__setitem__: self._masks.put,
             **dict.fromkeys((torch.masked_select, Tensor.masked_select), self._masks.selected),
+            **dict.fromkeys((torch.nonzero, Tensor.nonzero), self._masks.nonzero),
+            torch.where: self._masks.where,
             Tensor.item: _number,
             **UNCHECKED,
         }

@@ -173,9 +173,9 @@ class Masks:
 
     def nonzero(self, input: Tensor, *, as_tuple: bool = False) -> Any:
         """The same; a table of places has a size of its own."""
-        if not as_tuple or not _is_mask(input) or not input.ndim:
-            return torch.nonzero(input, as_tuple=as_tuple)
-        return self._places(input)
+        if as_tuple and _is_mask(input) and input.ndim:
+            return self._places(input)
+        return torch.nonzero(input, as_tuple=True) if as_tuple else torch.nonzero(input)
 
     def _places(self, mask: Tensor) -> tuple[Chosen, ...]:
         by, line, own = self.place(mask), place_of(persons_frame()), mask.clone()

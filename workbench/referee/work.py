@@ -125,12 +125,18 @@ def fewest_flops(
 
 
 _SLOW: Mapping[str, float] = {
-    **dict.fromkeys(("div", "reciprocal", "true_divide", "fmod", "remainder"), 8.0),
+    **dict.fromkeys(("div", "reciprocal", "true_divide"), 8.0),
     **dict.fromkeys(("exp", "exp2", "log", "log2", "log10", "rsqrt", "sqrt"), 8.0),
     **dict.fromkeys(("tanh", "sigmoid", "silu", "sin", "cos", "expm1", "log1p", "softplus"), 16.0),
     **dict.fromkeys(("logaddexp", "logaddexp2"), 36.0),
-    **dict.fromkeys(("erf", "erfc", "gelu", "pow", "mish", "elu", "tan", "atan2"), 24.0),
+    **dict.fromkeys(("erf", "erfc", "gelu", "mish", "elu", "tan", "atan2", "asin", "acos", "atan"), 24.0),
+    **dict.fromkeys(("sinh", "cosh", "asinh", "acosh", "atanh", "erfinv", "hypot"), 24.0),
+    **dict.fromkeys(("fmod", "remainder", "floor_divide"), 24.0),
+    **dict.fromkeys(("pow",), 48.0),
+    **dict.fromkeys(("lgamma", "digamma"), 60.0),
 }
+"""By compiled code as kernels of one's own have it (playbook/analysis/arithmetic.py), a little less where a
+compiler may know more, as of a power."""
 
 
 def instructions(name: str) -> float:

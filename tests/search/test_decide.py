@@ -1,11 +1,12 @@
 """Whole command lists: given this tree, exactly this is to be done."""
 
 import pytest
-from toy import card, judged, opened, proposed, written
+from toy import branch, card, judged, opened, proposed, written
 
 from workbench.events import (
     AgentAnswered,
     BranchAbandoned,
+    BranchProposed,
     BranchPruned,
     Event,
     LessonLearnt,
@@ -79,6 +80,28 @@ def test_kernels_are_written_then_judged() -> None:
     assert ask(tree) == (Synthesize(b("b1")), Synthesize(b("b2")), Synthesize(b("b3")))
     tree = tree.apply(written("b1", "// us 50"))
     assert ask(tree) == (Evaluate(b("b1")), Synthesize(b("b2")), Synthesize(b("b3")))
+
+
+def promising(id: str, factor: float, author: str = "playbook") -> BranchProposed:
+    """A branch of which so much is expected."""
+    plain = branch(id, round=1)
+    hypothesis = plain.hypothesis.model_copy(update={"predicted_factor": factor})
+    return BranchProposed(branch=plain.model_copy(update={"hypothesis": hypothesis, "author": author}))
+
+
+def test_of_written_kernels_the_most_promising_is_judged_first() -> None:
+    """What is only there to be compared with may take an emulator all the time that a person has."""
+    chain, plain, best = promising("b1", 1.0), promising("b2", 0.4), promising("b3", 9.0)
+    tree = fold([opened(), *seeds_asked(), chain, plain, best, written("b1", "// us 50")])
+    assert ask(tree) == (Synthesize(b("b2")), Synthesize(b("b3")))
+    tree = fold([written("b2", "// us 60"), written("b3", "// us 5")], tree)
+    assert ask(tree) == (Evaluate(b("b3")), Evaluate(b("b1")), Evaluate(b("b2")))
+
+
+def test_nobody_waits_for_a_kernel_that_takes_its_time_to_be_written() -> None:
+    chain, best = promising("b1", 1.0), promising("b2", 9.0, author="a model of language")
+    tree = fold([opened(), *seeds_asked(2), chain, best, written("b1", "// us 50")])
+    assert ask(tree) == (Evaluate(b("b1")), Synthesize(b("b2")))
 
 
 def test_a_kernel_waits_for_those_before_it_to_be_written() -> None:

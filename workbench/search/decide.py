@@ -34,6 +34,9 @@ from workbench.search.commands import (
 from workbench.search.plan import able_parents, budget_left, joining, plan_round
 from workbench.tree import Node, Tree
 
+_QUICK = "playbook"
+"""Whose kernels are written within a second or two."""
+
 
 def decide(tree: Tree, policy: Policy, elapsed_s: float = 0.0) -> tuple[Command, ...]:
     """All that should be under way now, most urgent first; ``elapsed_s`` is the search's wall time.
@@ -197,10 +200,11 @@ def _attempts(tree: Tree, places: Iterable[Node | Repair]) -> tuple[Command, ...
     """Write what is unwritten; judge a kernel once every place before it is written.
 
     Of kernels that can be judged those come first of which most is expected: what is there to be compared
-    with may take a device as long as all others.
+    with may take a device as long as all others. It waits for those that are written in no time.
     """
     commands: list[Command] = []
     written: list[Node] = []
+    soon = 0.0
     unwritten = False
     for place in places:
         if isinstance(place, Repair):
@@ -208,10 +212,12 @@ def _attempts(tree: Tree, places: Iterable[Node | Repair]) -> tuple[Command, ...
             unwritten = True
         elif _open(tree, place) and place.draft is None:
             commands.append(_write(tree, place))
+            soon = max(soon, _expected(place)) if place.branch.author == _QUICK else soon
             unwritten = True
         elif _open(tree, place) and not unwritten:
             written.append(place)
-    return (*(_judge(tree, node) for node in sorted(written, key=_expected, reverse=True)), *commands)
+    ready = [node for node in written if _expected(node) >= soon]
+    return (*(_judge(tree, node) for node in sorted(ready, key=_expected, reverse=True)), *commands)
 
 
 def _expected(node: Node) -> float:

@@ -56,6 +56,18 @@ def rows(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return *parts, out, F.linear(some, y, y[:, 0]).amax(0)
 
 
+def parts_of_rows(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
+    """Rows taken apart and joined, and looked into by labels, of which those of other rows are none."""
+    at = y[:, 0] > 0
+    labels = torch.where(at, (y[:, 1].abs() * 2).long().clamp(max=5), -1)
+    a, b = x[at].chunk(2, -1)
+    joined = torch.cat([b, a * 2], dim=1)
+    picked = joined.gather(1, labels[at].unsqueeze(1)).squeeze(1)
+    counts = F.one_hot(labels[at], 6).sum(0)
+    first, *_ = torch.stack([a, b], -1).unbind(1)
+    return picked.mean(), counts, first.flatten(1).amax(0)
+
+
 def losses(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     at = (y > -0.5) & (x < 2)
     labels = torch.where(y[:, 0] > 0.3, -100, (y[:, 0].abs() * 2).long().clamp(max=3))
@@ -93,7 +105,7 @@ def places(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
     return box, columns.float().mean(), y[rows, columns].sum(), x[some].mean(0), out
 
 
-REFERENCES = [places, put_back, in_place, totals, rows, losses, images, numbers]
+REFERENCES = [places, put_back, in_place, totals, rows, parts_of_rows, losses, images, numbers]
 
 
 @pytest.mark.parametrize("varying", [True, False])

@@ -38,6 +38,13 @@ _ROWWISE = frozenset(
     ]
 )  # fmt: skip
 """Functions along axes, which may be those of a row."""
+_WITHIN: Mapping[str, tuple[int, Any]] = {
+    **dict.fromkeys(["unsqueeze", "squeeze", "gather", "index_select"], (1, None)),
+    **dict.fromkeys(["unbind", "cat", "concat", "stack", "flatten"], (1, 0)),
+    **dict.fromkeys(["chunk", "split"], (2, 0)),
+}
+"""Functions that leave rows what they are where they go along another axis: which of their arguments says so,
+and which it is where none does."""
 _OF_ROWS = frozenset(["linear", "matmul", "layer_norm", "rms_norm"])
 """Functions of each row of their first argument."""
 _LOSSES = frozenset(
@@ -257,6 +264,8 @@ def _followed(func: Any, first: Chosen, args: tuple[Any, ...], kwargs: dict[str,
         return _loss(func, first, args, kwargs)
     if name.removesuffix("_") == name and name in _ROWWISE:
         return _along_rows(func, name, first, args, kwargs)
+    if name in _WITHIN:
+        return _within(func, name, first, args, kwargs)
     if name == "getitem":
         return _columns(first, args)
     plain = name.removeprefix("i") if name.startswith("i") and _is_elementwise(name[1:]) else name
@@ -267,7 +276,7 @@ def _followed(func: Any, first: Chosen, args: tuple[Any, ...], kwargs: dict[str,
     in_place = plain != name or name.endswith("_")
     called = _out_of_place(func, plain.removesuffix("_")) if in_place else func
     rows = called(*_each(args, lambda one: one.rows), **_each(kwargs, lambda one: one.rows))
-    if rows.shape != first.rows.shape:
+    if rows.ndim != first.rows.ndim:
         return None
     if not in_place:
         return first.but(rows)
@@ -300,7 +309,9 @@ def _out_of_place(func: Any, name: str) -> Any:
 
 
 def _are_alike(first: Chosen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """True where other tensors are the same for all rows."""
+    """True where other tensors are the same for all rows, and rows have as many axes as each other."""
+    if len({one.rows.ndim for one in _chosen_in((args, kwargs))}) > 1:
+        return False
     others = [one for one in (*args, *kwargs.values()) if isinstance(one, Tensor)]
     others = [one for one in others if not isinstance(one, Chosen)]
     return all(one.ndim < first.rows.ndim for one in others)
@@ -315,6 +326,25 @@ def _of_rows(func: Any, name: str, first: Chosen, args: tuple[Any, ...], kwargs:
     if name.endswith("_norm") and len(args[1]) >= first.rows.ndim:
         return None
     return first.but(func(first.rows, *args[1:], **kwargs))
+
+
+def _within(func: Any, name: str, first: Chosen, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Within each row. Labels of rows that are not chosen may be none."""
+    at, otherwise = _WITHIN[name]
+    named = "start_dim" if name == "flatten" else "dim"
+    dim = args[at] if len(args) > at else kwargs.get(named, otherwise)
+    parts = args[0] if isinstance(args[0], (list, tuple)) else [args[0], *args[at + 1 :], *kwargs.values()]
+    tensors = [one for one in parts if isinstance(one, Tensor)]
+    if not isinstance(dim, int) or not all(isinstance(one, Chosen) for one in tensors):
+        return None
+    if dim % (first.rows.ndim + (name in ("unsqueeze", "stack"))) == 0:
+        return None
+
+    def whole(one: Chosen) -> Tensor:
+        return one.rows if one.rows.is_floating_point() else _filled(one, 0)
+
+    made = func(*_each(args, whole), **_each(kwargs, whole))
+    return first.but(made) if isinstance(made, Tensor) else tuple(map(first.but, made))
 
 
 def _columns(first: Chosen, args: tuple[Any, ...]) -> Any:

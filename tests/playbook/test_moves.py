@@ -19,7 +19,7 @@ from workbench.model import (
 )
 from workbench.playbook.rules import moves as rules
 from workbench.playbook.rules.cards import RISKS
-from workbench.playbook.rules.moves import cross, moves, naive_vector, parse_vector, seed_vectors
+from workbench.playbook.rules.moves import cross, moves, naive_vector, parse_vector, seed_vectors, title_of
 from workbench.playbook.techniques.table import TECHNIQUES, settled
 from workbench.playbook.text.titles import TITLES
 
@@ -186,3 +186,11 @@ def test_where_blocks_keep_all_rows_no_card_says_where_rows_wait() -> None:
     kept, apart = softmax(64, 131072), softmax(4096, 4096)
     assert "row_cache" not in {card.technique for card in moves(kept, shared, None, H100)}
     assert "row_cache" in {card.technique for card in moves(apart, shared, None, H100)}
+
+
+def test_a_file_with_a_kernel_for_each_class_of_shapes_has_a_title_too() -> None:
+    """What was best before may be such a file: its choices are several at once, which no words say."""
+    several = (("by_shape", "cols<=4096|else"), ("fusion", "all"), ("row_cache", "registers|reread"))
+    assert title_of(several) == "Each shape takes the kernel that was fastest there"
+    assert title_of((("fusion", "all"), ("row_cache", "registers"))) == "Keep the row in registers"
+    assert title_of(()) == ""

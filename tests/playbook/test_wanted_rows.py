@@ -9,9 +9,13 @@ from torch import Tensor
 
 from tests.playbook.problems import problem_of
 from tests.playbook.running import check
-from workbench.model import size_of
+from workbench.model import H100, Passed, size_of
 from workbench.playbook.generate import generate
 from workbench.playbook.graph.rewrites import applying, rewrite
+from workbench.problem.capture import read_cell
+from workbench.problem.intake import open_problem
+from workbench.referee.judge import judge
+from workbench.referee.options import JudgeOptions
 
 Tensors = dict[str, Tensor]
 Results = Callable[[Tensors], tuple[Tensor, ...]]
@@ -143,3 +147,20 @@ def no_product(t: Tensors) -> tuple[Tensor, ...]:
 )
 def test_others_stay_as_they_are(call: Results) -> None:
     assert "wanted_rows" not in applying(problem_of(call, tensors()))
+
+
+def test_kernels_beside_a_library_s_few_rows_are_not_charged_for_all_of_them() -> None:
+    """By the model of time: what the reference multiplies beyond the rows that are wanted, nobody does."""
+    cell = (
+        "import torch\nfrom torch.nn import functional as F\n"
+        "def f(x, w, v):\n    return F.linear(F.layer_norm(x, (64,)), w)[:, -1] * v\n"
+        "inputs = [torch.randn(8, 512, 64), torch.randn(2048, 64), torch.randn(2048)]\n"
+    )
+    problem = open_problem(read_cell(cell))
+    times = {}
+    for use in ("on", "off"):
+        vector = (("matrix_product", "library"), ("wanted_rows", use))
+        judged = judge(problem, generate(problem, vector).kernel, H100, JudgeOptions(), lambda stage: None)
+        assert judged.outcome == Passed()
+        times[use] = judged.times[0].time_us
+    assert times["on"] < times["off"] / 3

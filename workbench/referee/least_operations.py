@@ -35,6 +35,11 @@ def direct_flops(problem: Problem, case: Case) -> float:
     return sum(one.flops for one in _products(sized(problem, case), problem))
 
 
+def products_of(problem: Problem, case: Case) -> int:
+    """How many products those are."""
+    return len(_products(sized(problem, case), problem))
+
+
 def needed_products(problem: Problem, case: Case) -> Iterator[tuple[Sized, float]]:
     """Every product whose single results are needed, with the share of its operations that are."""
     products = _products(sized(problem, case), problem)

@@ -14,7 +14,7 @@ from workbench.model import Evaluation, Hypothesis, Problem, Target, Vector
 from workbench.plan.limits import STEPS
 from workbench.playbook.estimates.estimate import predicted_factor
 from workbench.playbook.estimates.ways import with_kernels
-from workbench.playbook.files.shape_classes import ShapeClass, classes_of
+from workbench.playbook.files.shape_classes import BY_SHAPE, ShapeClass, classes_of, conditions_of
 from workbench.playbook.graph.rewrites import MAY_COST, REWRITES
 from workbench.playbook.ir.program import LibraryCall, ProgramStep
 from workbench.playbook.kernels.convolution_tiling import TILES
@@ -488,7 +488,12 @@ def _choices_of(vector: Vector) -> list[tuple[str, str]]:
 
 
 def title_of(vector: Vector) -> str:
-    """The two choices that say most of a kernel, in words; nothing for the plain one."""
+    """The two choices that say most of a kernel, in words; nothing for the plain one.
+
+    Of a file with several kernels, each for some shapes, which are chosen apart, only that.
+    """
+    if conditions_of(vector):
+        return TITLES[BY_SHAPE, "some"]
     chosen = _choices_of(vector)
     words = [TITLES[pair] for pair in chosen]
     told = words[:2] if len(words) == 1 or not words or chosen[0][0] != "fusion" else words[1:3]

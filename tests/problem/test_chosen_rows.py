@@ -155,6 +155,19 @@ def half_of_the_places(x: Tensor, y: Tensor) -> Tensor:
     return y[rows].sum()
 
 
+def written(x: Tensor, y: Tensor) -> Tensor:
+    """Not lost in a copy: the rows are used afterwards."""
+    some = x[y[:, 0] > 0]
+    some[:, 0] = 0
+    return some.sum()
+
+
+def zeroed(x: Tensor, y: Tensor) -> Tensor:
+    some = x[x > 0]
+    some.index_fill_(0, torch.zeros(1, dtype=torch.int64), 0.5)
+    return some.sum()
+
+
 def divided(x: Tensor, y: Tensor) -> Tensor:
     """Where nothing is chosen, nobody divides by 0."""
     whole, by = (x * 9).long(), (y * 2).long()
@@ -162,7 +175,17 @@ def divided(x: Tensor, y: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize(
-    "call", [returned, in_order, by_another_mask, by_a_mask_of_other_values, divided, half_of_the_places]
+    "call",
+    [
+        returned,
+        in_order,
+        by_another_mask,
+        by_a_mask_of_other_values,
+        divided,
+        half_of_the_places,
+        written,
+        zeroed,
+    ],
 )
 def test_where_their_number_counts_they_are_refused(call: Reference) -> None:
     given = {"x": torch.randn(9, 6), "y": torch.randn(9, 6)}

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from workbench.errors import ProblemError
 from workbench.problem.lines import Place, call_at, persons_frame, place_of
 
 _ELEMENTWISE = frozenset(
@@ -55,6 +56,11 @@ _LOSSES = frozenset(
 )  # fmt: skip
 _OF_LOSSES = frozenset(["label_smoothing", "beta", "delta", "ignore_index"])
 """What they may be told, beside how they are reduced."""
+_WRITTEN = (
+    "line {line}: rows that a mask chooses here are written in place. "
+    "Make new ones: torch.where(mask, new, x)"
+)
+"""What would be lost in a copy of them."""
 _KNOWN = frozenset(["dtype", "device", "ndim", "dim", "is_floating_point", "is_complex", "is_cuda", "layout"])
 """What all rows have as those that are chosen have it."""
 
@@ -102,6 +108,8 @@ class Chosen(Tensor):
                 made = _followed(func, found[0], args, kwargs)
                 if made is not None:
                     return made
+            if _writes(func) and args and isinstance(args[0], Chosen):
+                raise ProblemError(_WRITTEN.format(line=args[0].line[1] if args[0].line else "?"))
             return func(*_each(args, Chosen.taken), **_each(kwargs, Chosen.taken))
 
     def taken(self) -> Tensor:
@@ -257,7 +265,8 @@ def _followed(func: Any, first: Chosen, args: tuple[Any, ...], kwargs: dict[str,
         return first.kept.sum() * math.prod(first.rows.shape[1:])
     if name in ("shape", "size"):
         sizes = (first.kept.sum(), *first.rows.shape[1:])
-        return sizes[args[1]] if name == "size" and len(args) > 1 else sizes
+        axis = args[1] if len(args) > 1 else kwargs.get("dim")
+        return sizes if axis is None else sizes[axis]
     if name in _OF_ROWS:
         return _of_rows(func, name, first, args, kwargs)
     if func in _LOSSES:
@@ -293,6 +302,12 @@ def _name(func: Any) -> str:
     if own in ("__get__", "__set__"):
         return str(getattr(func.__self__, "__name__", ""))
     return str(own.strip("_") if own.startswith("__") else own)
+
+
+def _writes(func: Any) -> bool:
+    """True for what changes its first argument and would change a copy of chosen rows."""
+    name = getattr(func, "__name__", "")
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
 
 
 @cache
@@ -365,6 +380,8 @@ def _along_rows(func: Any, name: str, first: Chosen, args: tuple[Any, ...], kwar
     dim = kwargs.get("dim", kwargs.get("axis", _dim_among(name, args)))
     if dim is None and name == "normalize":
         dim = 1
+    if isinstance(dim, bool):  # whether a deviation is unbiased
+        return None
     axes = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
     if axes and all(axis % first.rows.ndim != 0 for axis in axes):
         made = func(first.rows, *args[1:], **kwargs)

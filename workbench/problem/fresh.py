@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from workbench.errors import ProblemError
 from workbench.model import Case, Dim, Problem, Sampler, TensorSpec
@@ -78,7 +79,7 @@ def with_own_buffers(problem: Problem, form: Form) -> Problem | None:
 
 def _may_be_given(form: Form, spec: TensorSpec) -> bool:
     held = form.held.get(spec.name)
-    if held is None or held.value.is_meta or held.value.is_complex():
+    if held is None or isinstance(held.value, FakeTensor) or held.value.is_meta or held.value.is_complex():
         return False
     return 0 < held.value.numel() <= _MOST_GIVEN
 

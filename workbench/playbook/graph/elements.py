@@ -219,7 +219,8 @@ class Elements:
         assert isinstance(axis, int)
         axis %= len(places)
         there, count = places[axis], self.edit.spec(part).dims[axis]
-        start = from_the_front(self.edit, of, axis, first) if isinstance(first, int) else 0
+        first = 0 if first is None else first
+        start = from_the_front(self.edit, of, axis, first) if isinstance(first, int) else None
         if start is None or not isinstance(there, int) or not isinstance(count, int) or step != 1:
             return None
         if not 0 <= there - start < count:

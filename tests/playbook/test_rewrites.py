@@ -54,6 +54,10 @@ CELLS = {
         "def f(x, w, b):\n    return F.max_pool2d(F.relu(F.conv2d(x, w, b)), 2)\n",
         "inputs = [torch.randn(2, 3, 7, 8), torch.randn(4, 3, 3, 3), torch.randn(4)]\n",
     ),
+    "summed_products": (
+        "def f(x, w, b):\n    return F.silu(F.linear(x, w, b))\n",
+        "inputs = [torch.randn(4, 256), torch.randn(512, 256), torch.randn(512)]\n",
+    ),
     "turned_product": (
         "def f(a, x):\n    return F.normalize((a @ x).transpose(1, 2), dim=1)\n",
         "inputs = [torch.randn(3, 5, 9), torch.randn(3, 9, 7)]\n",

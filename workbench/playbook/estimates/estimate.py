@@ -35,6 +35,7 @@ from workbench.playbook.analysis.shared_weights import weights_at
 from workbench.playbook.analysis.turning import tiled_loads, turn_of
 from workbench.playbook.analysis.window_parts import in_one_launch
 from workbench.playbook.estimates.convolution_estimate import convolution_time
+from workbench.playbook.estimates.few_estimate import few_time
 from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.library_estimate import library_time
 from workbench.playbook.estimates.lines_estimate import lines_time
@@ -72,6 +73,7 @@ from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.beside_vectors import read_with_vectors
 from workbench.playbook.kernels.copies import UNROLLED as UNROLLED_COPIES
 from workbench.playbook.kernels.copies import copies_of, without
+from workbench.playbook.kernels.few_tiling import few_in
 from workbench.playbook.kernels.last_vector import is_partly_there
 from workbench.playbook.kernels.lookback_kernel import LOOK_BACK_NS, may_tile, tiles_of
 from workbench.playbook.kernels.pair_tiling import tiled_pairs
@@ -184,6 +186,8 @@ def _kernel(asked: Asked, kernel: Kernel) -> Estimate:
     tiled = tiled_pairs(asked.program.pool, kernel, asked.schedule, [asked.sizes])
     if tiled is not None:
         return pairs_time(asked, kernel, *tiled)
+    if (few := few_in(asked.program.pool, kernel, asked.schedule, asked.declared)) is not None:
+        return few_time(asked, kernel, *few)
     if (shared := weights_at(asked.program.pool, kernel, [asked.sizes])) is not None:
         if asked.schedule.share_weights:
             return weights_time(asked, kernel, shared)

@@ -121,13 +121,13 @@ def _thread(asked: Asked, kernel: Kernel, pairs: Pairs, tiling: Tiling) -> float
     bodies = [one.operand for one in pairs.accumulators]
     known = {below.serial for one in pairs.operands for below in walk(one.expr)}
     cost = instructions_of(bodies, asked.schedule.fast_math, known) - multiply_adds(bodies, known)
-    cost += sum(_entered(one, known) for one in pairs.accumulators)
+    cost += sum(taken_in(one, known) for one in pairs.accumulators)
     tails = [store.value for store in kernel.stores]
     written = instructions_of(tails, asked.schedule.fast_math, known) + A_REQUEST * len(tails)
     return steps * (sum(_reads(pairs, tiling)) + _STEP + pairs.vector * results * cost) + results * written
 
 
-def _entered(accumulator: Accumulator, known: set[int]) -> float:
+def taken_in(accumulator: Accumulator, known: set[int]) -> float:
     """Instructions that take one value in; a product goes with its sum."""
     body = accumulator.operand
     product = isinstance(body, Apply) and body.op == "mul" and is_float(body.dtype)

@@ -34,6 +34,8 @@ from workbench.playbook.kernels.channels_kernel import channels_kernel
 from workbench.playbook.kernels.convolution_kernel import convolution_kernel
 from workbench.playbook.kernels.convolution_product import convolution_product
 from workbench.playbook.kernels.convolution_tiling import tiling_of as tiles_of_convolution
+from workbench.playbook.kernels.few_kernel import few_kernel
+from workbench.playbook.kernels.few_tiling import few_in
 from workbench.playbook.kernels.flat_kernel import flat_kernel
 from workbench.playbook.kernels.joint_kernel import sharing_launches
 from workbench.playbook.kernels.kernel_text import (
@@ -141,6 +143,8 @@ class _Writer:
         site, declared = self.site, self.site.cases[: self.site.declared]
         if (tiled := tiled_pairs(site.program.pool, step, site.schedule, declared)) is not None:
             return pair_kernel(site, step, name, tiled[1])
+        if (few := few_in(site.program.pool, step, site.schedule, declared)) is not None:
+            return few_kernel(site, step, name, *few)
         if site.schedule.share_weights and (shared := weights_at(site.program.pool, step, declared)):
             return weights_step(site, step, name, self.names, shared)
         return row_step(site, step, name, self.names)

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Mapping
 from functools import cached_property
 
-from workbench.model import Arg, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
+from workbench.model import Arg, Contract, Dim, DType, Graph, OpNode, OutputSpec, Problem, Ref, Sym
 from workbench.playbook.ir.agreements import sizes_of
 from workbench.playbook.ir.sizes import Sizes
 
@@ -67,6 +67,11 @@ class GraphEdit:
     def given(self) -> dict[str, tuple[Dim, ...]]:
         """Shapes of the problem's tensors, by name."""
         return {spec.name: spec.dims for spec in self._problem.tensors}
+
+    @property
+    def contract(self) -> Contract:
+        """How exact products of float32 are to be."""
+        return self._problem.contract
 
     @cached_property
     def cases(self) -> list[dict[str, int]]:

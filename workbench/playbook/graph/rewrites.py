@@ -35,6 +35,7 @@ from workbench.playbook.graph.rows_of_products import (
 from workbench.playbook.graph.separate_counts import separate_counts
 from workbench.playbook.graph.short_axes import short_axis
 from workbench.playbook.graph.solved_in_registers import solved_in_registers
+from workbench.playbook.graph.summed_products import summed_product
 from workbench.playbook.graph.tail_rewrites import bias_in_tail
 from workbench.playbook.graph.totals_by_rows import totals_by_rows
 from workbench.playbook.graph.turned_products import turned_product
@@ -53,6 +54,7 @@ RULES: Mapping[str, Rule] = {
     "bias_in_tail": bias_in_tail,
     "turned_product": turned_product,
     "shared_heads": shared_heads,
+    "summed_products": summed_product,
     "activation_in_product": activation_in_product,
     "half_spectrum": half_spectrum,
     "few_in_order": few_in_order,
@@ -101,6 +103,7 @@ ONLY_FUSED = frozenset(
         "few_sums",
         "solved_in_registers",
         "whole_records",
+        "summed_products",
     ]
 )
 """Those that pay only where what they move is computed by a kernel that is there anyway."""
@@ -123,6 +126,7 @@ MAY_COST = frozenset(
         "moved_first",
         "few_sums",
         "solved_in_registers",
+        "summed_products",
         INTERLEAVED,
         WHOLE_WALKS,
         SCATTERED_SUMS,

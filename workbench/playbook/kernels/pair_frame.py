@@ -1,17 +1,19 @@
-"""A kernel of pairs in tiles as it is written: its coordinates, and how values are found at them.
+"""A kernel of pairs of rows as it is written: its coordinates, and how values are found at them.
 
-Owns names and indices; pair_kernel.py and pair_pieces.py write statements with them.
+Owns names and indices; pair_kernel.py, pair_pieces.py and few_kernel.py write statements with them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.playbook.analysis.pairs import Operand, Pairs
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Expr, Index, Load, Reduction
-from workbench.playbook.ir.sizes import Size
+from workbench.playbook.ir.program import Kernel
+from workbench.playbook.ir.sizes import ONE, Size
 from workbench.playbook.ir.views import View, split
 from workbench.playbook.kernels.kernel_text import Frame, lookup_text
 from workbench.playbook.kernels.pair_tiling import Tiling
@@ -23,25 +25,20 @@ _WORDS = (
     *("line", "lane", "row", "col", "first_row", "first_col", "tiles", "below", "plane", "place", "slot"),
     *("at", "first", "there", "i", "j", "k", "n", "q", "r", "c"),
 )
-"""What a kernel calls its own."""
+"""What a kernel of tiles calls its own."""
 
 
 @dataclass
-class PairFrame:
+class PairNames:
     """The kernel being written, and what its values are called."""
 
     frame: Frame
     space: RowSpace
     pairs: Pairs
-    tiling: Tiling
-    names: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict, kw_only=True)
     """Of operands: their tile, or where they wait in registers; by serial."""
-    at: dict[int, str] = field(default_factory=dict)
+    at: dict[int, str] = field(default_factory=dict, kw_only=True)
     """Coordinate of every axis."""
-
-    def __post_init__(self) -> None:
-        for word in _WORDS:
-            self.frame.names.new(word)
 
     def size(self, size: Size) -> str:
         return self.frame.macros.text(size)
@@ -53,14 +50,6 @@ class PairFrame:
     @property
     def across(self) -> str:
         return self.size(self.pairs.axes[self.pairs.across])
-
-    @property
-    def sides(self) -> tuple[tuple[int, str, tuple[str, str]], ...]:
-        """The paired axes: how many rows of each a thread has, the loop over them, and where they are."""
-        return (
-            (self.pairs.down, "BELOW", ("r", "line + r * DOWN")),
-            (self.pairs.across, "RIGHT", ("c", "lane + c * ACROSS")),
-        )
 
     def index(self, rows: View, columns: View | None = None) -> Text:
         """The element that views over the rows, and over the columns, find at the coordinates."""
@@ -108,6 +97,65 @@ class PairFrame:
         """A row of an operand: beyond the last one it is that once more, whose results nobody writes."""
         name, size = self.at[axis], self.down if axis == self.pairs.down else self.across
         return f"const int {name} = min(first_{name} + {code}, {size} - 1);"
+
+    def is_plain(self, expr: Expr) -> bool:
+        """True for elements that are kept as they are."""
+        return isinstance(expr, Load) and self.frame.site.buffer(expr.buffer).dtype == expr.dtype
+
+    def linear(self) -> str:
+        """The index of a result among all rows of the kernel."""
+        parts: list[str] = []
+        inner = ONE
+        for axis in reversed(range(len(self.pairs.axes))):
+            name = self.at[axis]
+            parts.insert(0, name if inner.is_one else f"size_t({name}) * {self.size(inner)}")
+            inner = inner * self.pairs.axes[axis]
+        return " + ".join(parts)
+
+    def stored(self, kernel: Kernel, results: Mapping[int, Text]) -> list[str]:
+        """Statements that store what is made of the reductions at the coordinates."""
+        scope = self.scope({}, results)
+        scope.prepare(store.value for store in kernel.stores)
+        stores = []
+        for store in kernel.stores:
+            value = self.frame.stored(store.buffer, scope.text(store.value).code)
+            stores.append(f"{self.frame.element(store.buffer, self.index(store.view))} = {value};")
+        lines = [*scope.lines, *stores]
+        if any(re.search(r"\bi\b", line) for line in lines):
+            lines = [f"const size_t i = {self.linear()};", *lines]
+        return lines
+
+    def placed(self, others: Sequence[int], inner_blocks: str) -> list[str]:
+        """Coordinates of the axes that are not paired, of which a block has one each."""
+        lines = []
+        inner = ONE
+        for axis in reversed(others):
+            name = self.at[axis] = "plane" if len(others) == 1 else self.frame.names.new(f"plane_{axis}")
+            code = f"blockIdx.x / {inner_blocks}"
+            code += "" if inner.is_one else f" / {self.size(inner)}"
+            code += "" if axis == others[0] else f" % {self.size(self.pairs.axes[axis])}"
+            lines.append(f"const int {name} = {code};")
+            inner = inner * self.pairs.axes[axis]
+        return lines
+
+
+@dataclass
+class PairFrame(PairNames):
+    """A kernel of tiles, and where its threads are in them."""
+
+    tiling: Tiling
+
+    def __post_init__(self) -> None:
+        for word in _WORDS:
+            self.frame.names.new(word)
+
+    @property
+    def sides(self) -> tuple[tuple[int, str, tuple[str, str]], ...]:
+        """The paired axes: how many rows of each a thread has, the loop over them, and where they are."""
+        return (
+            (self.pairs.down, "BELOW", ("r", "line + r * DOWN")),
+            (self.pairs.across, "RIGHT", ("c", "lane + c * ACROSS")),
+        )
 
 
 def short_stem(operand: Operand) -> str:

@@ -5,7 +5,6 @@ Owns the text of such a kernel; pairs.py says what a result is made of and how t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +15,6 @@ from workbench.playbook.analysis.pairs import Operand, pairs_of
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Reduction, walk
 from workbench.playbook.ir.program import Kernel
-from workbench.playbook.ir.sizes import ONE
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.kernels.pair_frame import PairFrame, short_stem
 from workbench.playbook.kernels.pair_pieces import piece_text
@@ -118,15 +116,7 @@ def _place(one: PairFrame) -> list[str]:
     lines.append(f"const int below = ({one.down} + TILE - 1) / TILE;")
     lines.append("const int first_row = blockIdx.x / tiles % below * TILE;")
     others = [axis for axis in range(len(pairs.axes)) if axis not in (pairs.down, pairs.across)]
-    inner = ONE
-    for axis in reversed(others):
-        name = one.at[axis] = "plane" if len(others) == 1 else one.frame.names.new(f"plane_{axis}")
-        code = "blockIdx.x / (tiles * below)"
-        code += "" if inner.is_one else f" / {one.size(inner)}"
-        code += "" if axis == others[0] else f" % {one.size(pairs.axes[axis])}"
-        lines.append(f"const int {name} = {code};")
-        inner = inner * pairs.axes[axis]
-    return lines
+    return [*lines, *one.placed(others, "(tiles * below)")]
 
 
 def _kept(one: PairFrame) -> list[str]:
@@ -180,28 +170,9 @@ def _written(one: PairFrame, kernel: Kernel, sums: Sequence[AccumulatorText]) ->
     results: dict[int, Text] = {}
     for text in sums:
         results.update(zip(text.accumulator.keys, text.results(columns), strict=True))
-    scope = one.scope({}, results)
-    scope.prepare(store.value for store in kernel.stores)
-    stores = []
-    for store in kernel.stores:
-        value = one.frame.stored(store.buffer, scope.text(store.value).code)
-        stores.append(f"{one.frame.element(store.buffer, one.index(store.view))} = {value};")
-    lines = [*scope.lines, *stores]
-    if any(re.search(r"\bi\b", line) for line in lines):
-        lines = [f"const size_t i = {_linear(one)};", *lines]
+    lines = one.stored(kernel, results)
     place = [
         "const int row = first_row + line + r * DOWN;",
         "const int col = first_col + lane + c * ACROSS;",
     ]
     return _each_result([*place, *block(f"if (row < {one.down} && col < {one.across})", lines)])
-
-
-def _linear(one: PairFrame) -> str:
-    """The index of a result among all rows of the kernel."""
-    parts: list[str] = []
-    inner = ONE
-    for axis in reversed(range(len(one.pairs.axes))):
-        name = one.at[axis]
-        parts.insert(0, name if inner.is_one else f"size_t({name}) * {one.size(inner)}")
-        inner = inner * one.pairs.axes[axis]
-    return " + ".join(parts)

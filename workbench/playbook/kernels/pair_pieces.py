@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.pairs import Operand
-from workbench.playbook.ir.expr import Expr, Load
 from workbench.playbook.ir.views import split
 from workbench.playbook.kernels.kernel_text import block
 from workbench.playbook.kernels.pair_frame import PairFrame, short_stem
@@ -102,7 +101,7 @@ def _entered(one: PairFrame, operands: Sequence[Operand], packs: Mapping[int, st
         for load in operand.loads
     }
     scope = one.scope(bound)
-    made = [operand for operand in operands if not _is_plain(one, operand.expr)]
+    made = [operand for operand in operands if not one.is_plain(operand.expr)]
     scope.prepare(operand.expr for operand in made)
     for operand in operands:
         name = packs.get(operand.expr.serial, "")
@@ -115,11 +114,6 @@ def _entered(one: PairFrame, operands: Sequence[Operand], packs: Mapping[int, st
         body = [*scope.lines, *each]
         lines += ["#pragma unroll", *block("for (int j = 0; j < VEC; ++j)", body)]
     return [*lines, *stores]
-
-
-def _is_plain(one: PairFrame, expr: Expr) -> bool:
-    """True for elements that are kept as they are."""
-    return isinstance(expr, Load) and one.frame.site.buffer(expr.buffer).dtype == expr.dtype
 
 
 def _shared_by_all(one: PairFrame) -> list[str]:

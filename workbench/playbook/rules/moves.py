@@ -22,6 +22,7 @@ from workbench.playbook.kernels.together_kernel import always_together
 from workbench.playbook.rules.by_shape import from_prediction, of_case, of_classes
 from workbench.playbook.rules.cards import RISKS, bound_of, evidence
 from workbench.playbook.rules.convolution_seeds import convolution_seeds
+from workbench.playbook.rules.few_seeds import few_seeds
 from workbench.playbook.rules.flat_seeds import flat_seeds
 from workbench.playbook.rules.pair_seeds import pair_seeds
 from workbench.playbook.rules.product_seeds import product_seeds
@@ -81,6 +82,8 @@ _WEIGHT = (
     "matrix_product",
     "split_k",
     "pair_tile",
+    "few_rows",
+    "few_split",
     "walk_down",
     "rolled_steps",
     "axis_a_thread",
@@ -301,7 +304,7 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
-    others += [*convolution_seeds(problem), *product_seeds(problem)]
+    others += [*convolution_seeds(problem), *product_seeds(problem), *few_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]

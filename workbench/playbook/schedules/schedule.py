@@ -94,6 +94,10 @@ class Schedule:
     """Edge of the tiles in which inputs that lie across the result are turned; 0 for none."""
     pair_tile: int = 0
     """Edge of the tiles of results that are pairs of rows, whose rows a block brings in; 0 for none."""
+    few_rows: int = 0
+    """Of many rows, each of which meets the same few: how many a warp has at a time; 0 for no such kernel."""
+    few_split: int = 1
+    """Blocks of a cluster that share their columns."""
     convolve: tuple[int, int] = (0, 0)
     """Channels, and places one below the other, of a thread, of a convolution; zeros for the library's."""
     convolve_as_product: bool = False
@@ -386,6 +390,8 @@ def schedule_of(vector: Vector) -> Schedule:
         narrow=values.get("index_width") == "32",
         tile=number("turned_tile"),
         pair_tile=number("pair_tile"),
+        few_rows=number("few_rows"),
+        few_split=int(values.get("few_split", "1")),
         convolve=_convolved(values.get("convolution", "library")),
         convolve_as_product=values.get("convolution") in ("three_tf32", "patches"),
         places_down=values.get("convolution") == "patches",

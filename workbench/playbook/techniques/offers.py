@@ -15,6 +15,7 @@ from workbench.playbook.analysis.scan_sums import few_beside
 from workbench.playbook.analysis.shared_weights import worth_sharing
 from workbench.playbook.ir.program import InPlaceOfCall
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, TILES
+from workbench.playbook.kernels.few_tiling import AT_A_TIME, SPLITS, few_tiling
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
@@ -119,6 +120,7 @@ def widths(traits: Traits, settings: Settings) -> tuple[str, ...]:
     )
     if wide and not (lines or along or beside):
         return ("1", "2", "4")
+    along = along or _meet_few(traits, settings)
     weighed = settings.get("shared_weights") == "on" or settings.get("row_sums", "apart") != "apart"
     if not (lines or along or beside or weighed):
         return ()
@@ -278,6 +280,8 @@ def launches(traits: Traits, settings: Settings) -> tuple[str, ...]:
     bound = bound or schedule.staged or schedule.share_weights or schedule.tables or schedule.row_sums != ""
     if alone or bound or schedule.team_fit or schedule.tile or schedule.pair_tile:
         return ()
+    if _meet_few(traits, settings):
+        return ()
     apart = traits.library_calls or traits.scans
     together = ("together",) if traits.stages > 1 and not apart else ()
     by_row = schedule.team == "block" or traits.kernels == 2
@@ -344,6 +348,8 @@ def blocks(traits: Traits, settings: Settings) -> tuple[str, ...]:
             for threads in fixed
             if all(tiling_of(pairs, schedule.pair_tile, int(threads)) for pairs in tiled)
         )
+    if _meet_few(traits, settings):
+        return fixed[:4]
     return (*fixed, "fit") if fits - {256} else fixed
 
 
@@ -359,6 +365,30 @@ def pair_tile(traits: Traits, settings: Settings) -> tuple[str, ...]:
     """Tiles that a block of 256 threads has room for; a value a row is asked for by nobody else then."""
     fits = [str(tile) for tile in (32, 64, 128) if any(tiling_of(pairs, tile, 256) for pairs in traits.pairs)]
     return ("off", *fits) if fits and settings["fusion"] == "all" else ()
+
+
+def few_rows(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where few rows meet many, and so many of these at a time as a thread has room for."""
+    cases = traits.declared_cases
+    fits = [
+        str(rows)
+        for rows in AT_A_TIME
+        if any(few_tiling(few, Schedule(few_rows=rows), cases) is not None for few in traits.few)
+    ]
+    return (*fits, "off") if fits and settings["fusion"] == "all" else ()
+
+
+def _meet_few(traits: Traits, settings: Settings) -> bool:
+    """True where a kernel reads many rows once for all of a few."""
+    return bool(traits.few) and settings.get("few_rows", "off") != "off"
+
+
+def few_split(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Blocks that share the columns, where each still has some."""
+    if not _meet_few(traits, settings):
+        return ()
+    columns = [few.pairs.columns.at(case) for few in traits.few for case in traits.declared_cases]
+    return tuple(str(split) for split in SPLITS if split == 1 or max(columns) >= 256 * split)
 
 
 def convolution(traits: Traits, settings: Settings) -> tuple[str, ...]:
@@ -460,7 +490,7 @@ def in_flight(traits: Traits, settings: Settings) -> tuple[str, ...]:
     rows = traits.kinds_of_rows and settings.get("row_cache", "reread") != "registers"
     loops = _lines(traits, settings) or walks or rows or settings.get("shared_weights") == "on"
     many = ("8", "16") if traits.repeated and _lines(traits, settings) else ()
-    return ("1", "2", "4", *many) if loops else ()
+    return ("1", "2", "4", *many) if loops or _meet_few(traits, settings) else ()
 
 
 def prefetch(traits: Traits, settings: Settings) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from workbench.playbook.analysis.scan_lanes import LANES
 from workbench.playbook.techniques import offers
 from workbench.playbook.techniques.convolving import CONVOLVING
+from workbench.playbook.techniques.few_rows import FEW_ROWS
 from workbench.playbook.techniques.multiplying import MULTIPLYING
 from workbench.playbook.techniques.staging import STAGING
 from workbench.playbook.techniques.stepping import STEPPING
@@ -69,6 +70,7 @@ STRUCTURE = (
             "2008), with any function in the place of the product."
         ),
     ),
+    *FEW_ROWS,
     *CONVOLVING,
     *MULTIPLYING,
     Technique(

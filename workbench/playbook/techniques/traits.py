@@ -49,6 +49,7 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.early_loads import early_loads
+from workbench.playbook.kernels.few_tiling import FewRows, few_rows
 from workbench.playbook.kernels.loop_kernel import makes_vectors
 from workbench.playbook.kernels.made_by_kernels import behind_patches
 from workbench.playbook.kernels.pair_tiling import worth_pairing
@@ -65,7 +66,15 @@ BLOCKS = (64, 128, 256, 512, 1024)
 _SLOW_MATH = frozenset(["exp", "log", "sin", "cos", "pow", "erf_of_16_bits"])
 
 
-LAID_OUT_BY = ("pair_tile", "convolution", "scan_lanes", "row_sums", "shared_weights", "row_tables")
+LAID_OUT_BY = (
+    "pair_tile",
+    "few_rows",
+    "convolution",
+    "scan_lanes",
+    "row_sums",
+    "shared_weights",
+    "row_tables",
+)
 """Techniques that leave some rows to no other: see ``Traits.besides``."""
 
 
@@ -87,6 +96,8 @@ class RowTraits:
     """Later passes read vectors that the first does not, such as a weight a column."""
     paired: bool = False
     """Its results are pairs of rows, among ``Traits.pairs``."""
+    few: bool = False
+    """Its results are pairs of one of few rows and one of many, among ``Traits.few``."""
     summed: bool = False
     """It reduces running totals, among ``Traits.summed``."""
     scanned: bool = False
@@ -161,6 +172,8 @@ class Traits(Outline):
     """The same of matrices of some size."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
+    few: tuple[FewRows, ...]
+    """Those of kernels whose results are pairs of one of few rows and one of many."""
     by_lanes: tuple[Scan, ...]
     """Scans as kernels have them where lanes of a warp may: two in one, and with the reductions before."""
     summed: tuple[Scan, ...]
@@ -194,15 +207,17 @@ class Traits(Outline):
     def besides(self, settings: Mapping[str, str]) -> Traits:
         """What is left for others to decide: some kernels have their rows laid out by what is decided."""
         paired = settings.get("pair_tile", "off") != "off"
+        few = bool(self.few) and settings.get("few_rows", "off") != "off"
         summed = settings.get("row_sums", "apart") != "apart"
         scanned = scanned_by_lanes(settings)
         weighed = settings.get("shared_weights", "off") != "off"
         tabled = settings.get("row_tables", "off") != "off"
         convolved = settings.get("convolution") == "patches"
-        if not (paired or summed or scanned or weighed or tabled or convolved):
+        if not (paired or few or summed or scanned or weighed or tabled or convolved):
             return self
         gone = [
             (paired and row.paired)
+            or (few and row.few)
             or (summed and row.summed)
             or (scanned and row.scanned)
             or (weighed and row.weighed)
@@ -290,6 +305,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
     pairs = _paired(program, kernels, problem.cases)
+    few = _few(program, kernels, problem.cases)
     cuts = [cut for kernel in kernels if (cut := cut_of(kernel, program.stencils)) is not None]
     loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
     summing = Schedule(row_sums="warp")
@@ -330,6 +346,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
             replace(
                 row_traits(program, k),
                 paired=id(k) in pairs,
+                few=id(k) in few,
                 summed=not any(k is step for step in summed),
                 scanned=not any(k is step for step in scanned),
                 weighed=weights_of(program.pool, k) is not None,
@@ -344,6 +361,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         in_place=in_place_of(convolutions, products, declared),
         products=products,
         pairs=tuple(pairs.values()),
+        few=tuple(few.values()),
         by_lanes=tuple(step for step in scanned if isinstance(step, Scan)),
         summed=tuple(step for step in summed if isinstance(step, Scan) and step.sums),
         weighed=tuple(one for k in kernels if (one := weights_of(program.pool, k)) is not None),
@@ -409,6 +427,18 @@ def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case
     cases = [case.size_map for case in declared]
     found = {id(kernel): pairs_of(program.pool, kernel) for kernel in kernels}
     return {at: pairs for at, pairs in found.items() if pairs and worth_pairing(pairs, cases)}
+
+
+def _few(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, FewRows]:
+    """Kernels of a few rows that meet many, by identity."""
+    cases = [case.size_map for case in declared]
+    found: dict[int, FewRows] = {}
+    for kernel in kernels:
+        pairs = pairs_of(program.pool, kernel)
+        few = None if pairs is None else few_rows(pairs, cases)
+        if few is not None:
+            found[id(kernel)] = few
+    return found
 
 
 def _reads_elsewhere(kernel: Kernel) -> bool:

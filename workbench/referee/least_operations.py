@@ -8,6 +8,7 @@ factors have fewer bits, counts for less. What no honest kernel may go below is 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 
 from workbench.model import Case, Problem, Ref, fastest_over_fp32
@@ -16,6 +17,7 @@ from workbench.referee.diagonals import Diagonals, in_columns, in_rows, joint, s
 from workbench.referee.known_atoms import solid
 from workbench.referee.known_values import PRODUCTS, Values, operands_of
 from workbench.referee.lines import matrix_of
+from workbench.referee.needed import Parts, restricted
 from workbench.referee.work import FREE, Sized, readers_of, sized
 
 _LINEAR = FREE | frozenset(("mul", "div", "neg", "add", "sub"))
@@ -31,8 +33,18 @@ def least_flops(problem: Problem, case: Case) -> float:
 
 
 def direct_flops(problem: Problem, case: Case) -> float:
-    """Operations of the products by kernels that know of no mask, as most do; not weighed."""
-    return sum(one.flops for one in _products(sized(problem, case), problem))
+    """Operations of the products by kernels that know of no mask, as most do; not weighed.
+
+    Of results that no reader looks at none is made, as where only the last token's logits are returned.
+    """
+    parts = restricted(problem, case)
+    return sum(one.flops * _looked_at(one, parts) for one in _products(sized(problem, case), problem))
+
+
+def _looked_at(one: Sized, parts: Parts) -> float:
+    """The share of a product's results that readers may want; all where nobody knows."""
+    part = parts.get(one.node.name)
+    return part.most / max(1, math.prod(one.output)) if part is not None else 1.0
 
 
 def products_of(problem: Problem, case: Case) -> int:

@@ -361,24 +361,24 @@ __device__ T warp_reduce(T value) {
 }
 """,
     "join_lanes": """
-// What each of COUNT values comes to over the lanes of a warp. A lane gives away half of its values and takes
+// What each of SIZE values comes to over the lanes of a warp. A lane gives away half of its values and takes
 // the other half of a neighbour's, until it has few: 62 exchanges for 64 values, where each by itself takes
-// five. Lane l is left with the results from l * COUNT / 32 on.
-template <typename Op, int LEFT, int OFFSET = 16, typename T, int COUNT>
-__device__ void join_lanes(T (&values)[COUNT]) {
+// five. Lane l is left with the results from l * SIZE / 32 on.
+template <typename Op, int LEFT, int REACH = 16, typename T, int SIZE>
+__device__ void join_lanes(T (&values)[SIZE]) {
     if constexpr (LEFT > 1) {
-        const bool upper = (threadIdx.x & OFFSET) != 0;
+        const bool upper = (threadIdx.x & REACH) != 0;
 #pragma unroll
         for (int at = 0; at < LEFT / 2; ++at) {
             const T given = upper ? values[at] : values[at + LEFT / 2];
             const T kept = upper ? values[at + LEFT / 2] : values[at];
-            values[at] = Op::join(kept, __shfl_xor_sync(0xffffffff, given, OFFSET));
+            values[at] = Op::join(kept, __shfl_xor_sync(0xffffffff, given, REACH));
         }
     } else {
-        values[0] = Op::join(values[0], __shfl_xor_sync(0xffffffff, values[0], OFFSET));
+        values[0] = Op::join(values[0], __shfl_xor_sync(0xffffffff, values[0], REACH));
     }
-    if constexpr (OFFSET > 1) {
-        join_lanes<Op, (LEFT > 1 ? LEFT / 2 : 1), OFFSET / 2>(values);
+    if constexpr (REACH > 1) {
+        join_lanes<Op, (LEFT > 1 ? LEFT / 2 : 1), REACH / 2>(values);
     }
 }
 """,

@@ -41,7 +41,7 @@ _WORDS = (
         "part",
         "step",
     ),
-    *("i", "j", "k", "q", "r", "f", "d", "b"),
+    *("SPAN", "i", "j", "k", "q", "r", "f", "d", "b"),
 )
 """What the kernel calls its own."""
 
@@ -149,13 +149,13 @@ class _Few:
             "// goes into FEW sums.",
             f"constexpr int FEW = {self.few.count}, MANY = {tiling.rows}, PIECE = {tiling.piece};",
             f"constexpr int WARPS = THREADS / {LANES}, SUMS = FEW * MANY;",
-            f"constexpr int STEP = {LANES} * VEC, DEEP = {tiling.deep};",
+            f"constexpr int SPAN = {LANES} * VEC, DEEP = {tiling.deep};",
         ]
         if tiling.split > 1:
             lines += [
                 f"// {tiling.split} blocks share the columns: a cluster, whose blocks run at the same time.",
                 f"constexpr int BLOCKS = {tiling.split};",
-                f"constexpr int SHARE = ({self.columns} + BLOCKS * STEP - 1) / (BLOCKS * STEP) * STEP;",
+                f"constexpr int SHARE = ({self.columns} + BLOCKS * SPAN - 1) / (BLOCKS * SPAN) * SPAN;",
             ]
         return lines
 
@@ -325,7 +325,7 @@ class _Few:
             *lines,
             "int column = begin + lane * VEC;",
             "#pragma unroll",
-            *block("for (int d = 0; d < DEEP; ++d)", ["ask(d, column + d * STEP);"]),
+            *block("for (int d = 0; d < DEEP; ++d)", ["ask(d, column + d * SPAN);"]),
         ]
 
     def _taken_in(self) -> list[str]:
@@ -339,12 +339,12 @@ class _Few:
             *lines,
             "#pragma unroll",
             *block("for (int r = 0; r < MANY; ++r)", takes),
-            "ask(d, column + (d + DEEP) * STEP);",
-            "const int slot = column + d * STEP - first;",
+            "ask(d, column + (d + DEEP) * SPAN);",
+            "const int slot = column + d * SPAN - first;",
             *block("if (slot < there)", self._used(packs)),
         ]
         inside = ["#pragma unroll", *block("for (int d = 0; d < DEEP; ++d)", step)]
-        return block("for (; column < first + there; column += DEEP * STEP)", inside)
+        return block("for (; column < first + there; column += DEEP * SPAN)", inside)
 
     def _used(self, packs: dict[int, str]) -> list[str]:
         """A vector of each row of the many, as what is computed of it, and with it every row of the few."""

@@ -35,7 +35,7 @@ _CPP = frozenset(
     load_now job Job LANES BUNDLE GROUPS ROOM PER_THREAD SHARE_OF_LANE THREADS VEC exp_below take_vector
     take_vectors logsum_of raised moved taken nearest_bf16 load_run Run IN_RUN APART left_by right_by
     load_rows store_rows store_rows_once FEW WIDE byte_of
-    join_lanes SUMS ALIKE DEEP STEP
+    join_lanes SUMS ALIKE DEEP
     block_reduce_both load_row SIDE PIECES DOWN ABREAST BEFORE SEEN stacked_scan InWords tell_totals join_told
     place_in pieces_before forget_pieces PACKS load_word word_of parts_of add_at put_at add_all arrive_at
     wait_for pass_by largest_at smallest_at lane_scan last_lane store_tile store_tile_once store_padded

@@ -12,7 +12,7 @@ import torch
 from softmax_problem import PROBLEM, case
 from torch import Tensor
 
-from workbench.model import DType, TensorMeta
+from workbench.model import DType, Problem, TensorMeta
 from workbench.numerics.kinds import InputKind
 from workbench.plan.steps import Plan
 from workbench.problem.capture import read_cell
@@ -163,6 +163,57 @@ def test_too_large_for_float64_is_held_to_the_reference_itself(monkeypatch: pyte
     (told,) = expectations.differences(prepared, (spoilt,))
     assert told.worst[0].index == (37, 3) and "rows 35 to 41" in told.pattern
     assert told.wrong_fraction == pytest.approx(1 / (50 * 64))
+
+
+def _layers(dtype: str) -> Problem:
+    """Two tokens, and weights that are most of all numbers; the result is a sum of two that are alike."""
+    return open_problem(
+        read_cell(
+            "import torch\nfrom torch.nn import functional as F\n"
+            "def f(x, up, down):\n    return x - F.linear(F.silu(F.linear(x, up)), down)\n"
+            f"inputs = [torch.randn(*s, dtype=torch.{dtype}) for s in ((2, 64), (128, 64), (64, 128))]\n"
+        )
+    )
+
+
+def test_weights_that_little_is_computed_with_are_bounded_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a card has room for them: of two tokens there is little to bound."""
+    monkeypatch.setattr(gpu_expectation, "WHOLE_ELEMENTS", 8000)
+    problem = _layers("float32")
+    for memory, whole in ((0, False), (2**20, False), (2**22, True)):
+        expectations = Expectations(problem, "cpu")
+        monkeypatch.setattr(expectations, "_memory", memory)
+        case = problem.cases[0]
+        assert expectations._can_be_whole(2 * 64 + 2 * 64 * 128, case) == whole
+    assert not expectations._can_be_whole(2**31, case)
+    monkeypatch.setattr(gpu_expectation, "WHOLE_ELEMENTS", 400)
+    assert not expectations._can_be_whole(2 * 64 + 2 * 64 * 128, case)  # what is computed is too much
+
+
+def test_steps_that_are_stored_in_16_bits_need_not_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Held to the reference's own result: that is rounded where a kernel has all in registers."""
+    monkeypatch.setattr(gpu_expectation, "WHOLE_ELEMENTS", 0)
+    problem = _layers("bfloat16")
+    expectations = Expectations(problem, "cpu")
+    places = [
+        guarded(spec.name, meta, "cpu")
+        for spec, meta in zip(problem.tensors, problem.metas(problem.cases[0]).values(), strict=True)
+    ]
+    generator = torch.Generator().manual_seed(3)
+    for place in places:
+        drawn = torch.randn(place.tensor.shape, generator=generator)
+        place.tensor.copy_(drawn * (1.0 if place.name == "x" else 0.3))
+    prepared = expectations.held(problem.cases[0], tuple(places))
+    assert "own" in prepared.note
+    x, up, down = (place.tensor.float() for place in places)
+    exact = x - torch.nn.functional.silu(x @ up.t()) @ down.t()
+    (right,) = expectations.differences(prepared, (exact.bfloat16(),))
+    assert right.max_ratio <= 1
+    scaled = x - torch.nn.functional.silu(x @ up.t() * 1.05) @ down.t()
+    (wrong,) = expectations.differences(prepared, (scaled.bfloat16(),))
+    assert wrong.max_ratio > 1
+    (idle,) = expectations.differences(prepared, (torch.zeros_like(exact).bfloat16(),))
+    assert idle.wrong_fraction > 0.5
 
 
 @pytest.mark.usefixtures("small_slices")

@@ -6,6 +6,7 @@ at again before each use. Runs in worker children only; works on any torch devic
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,9 @@ from workbench.referee.expectation import Expectation, held_against, without_num
 from workbench.referee.gpu_memory import Guarded, fingerprint, guarded
 from workbench.referee.matrix import YOURS, PlannedCheck
 from workbench.referee.slicing import Slices, separable, slices
+from workbench.referee.work import FREE, sized
+
+_VIEWS = FREE - {"convert_element_type"}
 
 DRAWN_ON_CPU = 2**20
 """Cases up to this many elements get the very values the emulator's lane has under the same seed."""
@@ -39,6 +43,9 @@ SLICE_SHARE = 1 / 40
 """Of a card's memory, for the bounds of a slice while they are made."""
 WHOLE_ELEMENTS = 2**27
 """Where a problem does not fall apart, it is bounded whole up to this size."""
+MOST_WHOLE_ELEMENTS, BYTES_OF_WEIGHTS = 2**30, 128
+"""The same of weights that little is computed with, on a card with so many bytes for each of them: the
+layers behind a token of a language model are 135 million numbers, and bounds only what comes of four tokens."""
 ALWAYS = 2
 """Slices that are held to their own bounds whatever they hold; of the others those that are neither as the
 reference nor near float64."""
@@ -52,6 +59,9 @@ PART_ELEMENTS = 2**24
 """Elements held at once to the reference's own: some 60 bytes an element, a gigabyte."""
 OWN_UNITS = 256
 """Bound where float64 is out of reach: this many units of the accumulation's precision."""
+OWN_STORED_UNITS = 8
+"""And as many of a dtype of 16 bits, of a usual element: the reference stores each step in it, a kernel need
+not. A sum of two numbers that are nearly each other's opposites is as far off as these are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +121,7 @@ class Expectations:
         memory = 0 if device == "cpu" else int(torch.cuda.mem_get_info(device)[1])
         room = int(KEPT_SHARE * memory) or KEPT_BYTES
         there = int(SLICE_SHARE * memory / BYTES_OF_BOUNDS)
+        self._memory = memory
         self._slice_elements = max(SLICE_ELEMENTS, min(there, MOST_SLICE_ELEMENTS))
         self._kept: _Kept[Prepared] = _Kept(room)
         self._sliced: _Kept[_Sliced] = _Kept(room)
@@ -171,12 +182,20 @@ class Expectations:
         elements = sum(one.tensor.numel() for one in inputs)
         if elements > self._slice_elements and self._can_be_cut(case, inputs):
             return prepared
-        if elements <= WHOLE_ELEMENTS and (held := self._whole(prepared)):
+        if self._can_be_whole(elements, case) and (held := self._whole(prepared)):
             return held
         native = self.reference.call(_for_libraries(prepared.tensors))
         strides = tuple(tuple(result.stride()) for result in native)
         note = "too large for float64: held to the reference's own"
         return Prepared(case, inputs, marks, (), note, strides, native)
+
+    def _can_be_whole(self, elements: int, case: Case) -> bool:
+        """Where little is computed of them, more elements than elsewhere."""
+        if elements <= WHOLE_ELEMENTS:
+            return True
+        made = sum(math.prod(one.output) for one in sized(self.problem, case) if one.name not in _VIEWS)
+        most = min(MOST_WHOLE_ELEMENTS, self._memory // BYTES_OF_WEIGHTS)
+        return elements <= most and made <= WHOLE_ELEMENTS // 4
 
     def _whole(self, prepared: Prepared) -> Prepared | None:
         """With bounds of the whole; None where the memory does not suffice, all that is kept given back."""
@@ -481,4 +500,6 @@ def _own_bound(result: Tensor, mean_square: float) -> OutputBound:
     wide = result.to(torch.float64)
     size = wide.abs().nan_to_num(0.0, 0.0, 0.0)
     allowed = OWN_UNITS * (accumulate_unit(dtype) * size + RMS_FLOOR * mean_square**0.5)
+    if UNIT[dtype] > accumulate_unit(dtype):
+        allowed = allowed + OWN_STORED_UNITS * UNIT[dtype] * mean_square**0.5
     return OutputBound(dtype, wide, allowed, None, basis)

@@ -71,6 +71,20 @@ def batched_us(batch: int, rows: int, columns: int, terms: int, element_bytes: i
     return max(1e-3 * _BLOCK_NS * blocks, along)
 
 
+_MOST_FEW, _OF_FEW, _OF_FEW_EACH = 16, 8.0, 28.0
+"""Rows that are few, and how much more arithmetic than there is cuBLAS's kernels for them have time for in
+float32: 4, 8 and 16 rows times 4096 x 4096 take 28, 45 and 94 us on an H200, times 1024 x 4096 19, 40 and 87,
+times 32000 x 4096 188, 252 and 277 (2026-11-30). Of a batch, fitted to one number: 32 times four rows times
+8192 x 128 take 115 us."""
+
+
+def of_few_rows(rows: int, batched: bool) -> float:
+    """How many times its arithmetic a product of so many rows takes a library; 1 where rows are many."""
+    if not 1 < rows <= _MOST_FEW:
+        return 1.0
+    return _OF_FEW_EACH if batched else _OF_FEW
+
+
 def solving_us(name: str, matrices: float, rows: int) -> float:
     """Of a call that solves systems of so many rows."""
     always, a_row = SOLVING[name]

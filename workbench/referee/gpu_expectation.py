@@ -44,8 +44,8 @@ SLICE_SHARE = 1 / 40
 WHOLE_ELEMENTS = 2**27
 """Where a problem does not fall apart, it is bounded whole up to this size."""
 MOST_WHOLE_ELEMENTS, BYTES_OF_WEIGHTS = 2**30, 128
-"""The same of weights that little is computed with, on a card with so many bytes for each of them: the
-layers behind a token of a language model are 135 million numbers, and bounds only what comes of four tokens."""
+"""The same of weights that little is computed with, on a card with so many bytes for each: the two
+layers behind a token of a language model are 135 million numbers, of which four rows are made."""
 ALWAYS = 2
 """Slices that are held to their own bounds whatever they hold; of the others those that are neither as the
 reference nor near float64."""

@@ -24,7 +24,7 @@ from workbench.model import (
     over_fp32,
     size_of,
 )
-from workbench.problem.slow_calls import batched_us
+from workbench.problem.slow_calls import batched_us, of_few_rows
 from workbench.referee.convolution import Shape, convolution_of, convolved_of
 
 _FREE = """
@@ -75,6 +75,7 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             return 0.0
 
 
+_OF_MATRICES = frozenset(("mm", "bmm", "addmm"))
 LIBRARY_EFFICIENCY = 0.88
 """cuBLAS FP32 reaches 53 of 60 TFLOP/s at 4096 cubed."""
 
@@ -93,6 +94,9 @@ def library_operations(
     seen to, by its sizes, where it multiplies float32 in float32 or 16-bit numbers.
     """
     direct = flops(name, inputs, output, args)
+    plain = over_fp32(contract, factor_bytes) == 1.0
+    if name in _OF_MATRICES and plain and (more := of_few_rows(output[-2], name == "bmm")) > 1.0:
+        return LIBRARY_EFFICIENCY * more * direct
     if name == "bmm":
         batch, rows, columns = output
         us = batched_us(batch, rows, columns, inputs[0][-1], factor_bytes)

@@ -20,7 +20,7 @@ from workbench.model import (
 from workbench.playbook.analysis.convolutions import convolution_of
 from workbench.playbook.ir.program import Convolution, LibraryArgument, LibraryCall, Program
 from workbench.playbook.ir.sizes import product
-from workbench.problem.slow_calls import batched_us
+from workbench.problem.slow_calls import batched_us, of_few_rows
 
 _PRODUCTS = ("mm", "bmm", "addmm", "_addmm_activation")
 _OF_FP32 = 0.87
@@ -30,10 +30,6 @@ _OF_FP32 = 0.87
 _BEGUN, _OF_SMALL = 1e9, 0.4
 """More operations, for a product to begin and to end: 11 to 31 us more than its arithmetic takes in nine of
 0.5 to 35 billion multiply-adds, 17 in the middle (1024 cubed 60 us), at most so much of its own."""
-_MOST_FEW, _OF_FEW = 16, 8.0
-"""Rows that are few, and how much more arithmetic than there is cuBLAS's kernels for them have time for: 4, 8
-and 16 rows times 4096 x 4096 take 28, 45 and 94 us on an H200, times 1024 x 4096 19, 40 and 87, times
-32000 x 4096 188, 252 and 277 (2026-11-30), which is 1.5 to 15 TFLOP/s."""
 _EDGE = 64
 """Of cuBLAS's tiles: 8192 x 100 results take as long as 8192 x 128."""
 
@@ -68,8 +64,8 @@ def asked_of(program: Program, call: LibraryCall, sizes: Mapping[str, int]) -> t
         asked = 2.0 * math.prod(shapes[-2]) * columns
         if faster > 1.0:
             return moved, max(asked / faster, waited)
-        if not batch and 1 < rows <= _MOST_FEW:
-            return moved, asked * _OF_FEW
+        if (more := of_few_rows(rows, bool(batch))) > 1.0:
+            return moved, max(asked * more, waited)
         asked *= _edge(rows) * _edge(columns) / _OF_FP32
         return moved, max(asked + min(_BEGUN, _OF_SMALL * asked), waited)
     return moved, 0.0

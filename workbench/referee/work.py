@@ -95,7 +95,8 @@ def library_operations(
     """
     direct = flops(name, inputs, output, args)
     plain = over_fp32(contract, factor_bytes) == 1.0
-    if name in _OF_MATRICES and plain and (more := of_few_rows(output[-2], name == "bmm")) > 1.0:
+    rows = output[-2] if name in _OF_MATRICES and len(output) > 1 else 0
+    if plain and (more := of_few_rows(rows, name == "bmm")) > 1.0:
         return LIBRARY_EFFICIENCY * more * direct
     if name == "bmm":
         batch, rows, columns = output

@@ -106,13 +106,15 @@ def few_rows(pairs: Pairs, cases: Sequence[Mapping[str, int]]) -> FewRows | None
 
 
 def few_tiling(few: FewRows, schedule: Schedule, cases: Sequence[Mapping[str, int]]) -> FewTiling | None:
-    """The numbers of a kernel; None where a thread has no room for its sums."""
+    """The numbers of a kernel; None where there is no room for sums or for what waits."""
     rows, split = schedule.few_rows, schedule.few_split
     if rows * few.count * len(few.pairs.accumulators) > _MOST_SUMS:
         return None
     sizes = [DTYPE_BYTES[one.expr.dtype] * (1 if one.axis is None else few.count) for one in few.waiting]
     room = _WAITING // max(1, sum(sizes))
     step = LANES * schedule.width
+    if step > room:
+        return None
     wanted = max(math.ceil(few.pairs.columns.at(case) / split) for case in cases)
     piece = max(step, min(1 << (room.bit_length() - 1), 1 << (wanted - 1).bit_length()))
     return FewTiling(rows, split, piece, schedule.threads, min(schedule.items, piece // step))

@@ -46,6 +46,21 @@ _MULTIPLICATION = re.compile(
 )
 """Hopper's multiplication with sums in float32: of registers and a tile of shared memory, or of two tiles."""
 
+_OF_A_WARP = {
+    "m16n8k16": ("f16", "bf16"),
+    "m16n8k8": ("f16", "bf16", "tf32"),
+    "m16n8k4": ("tf32",),
+}
+"""Shapes of ``mma.sync`` with sums in float32, and the types of their factors."""
+_FRAGMENTS = re.compile(
+    r"mma\.sync\.aligned\.(?P<shape>m16n8k\d+)\.row\.col\.f32\.(?P<type>\w+)\.(?P=type)\.f32 ?"
+    r"\{(?P<sums>[^{}]+)\} ?, ?\{(?P<a>[^{}]+)\} ?, ?\{(?P<b>[^{}]+)\} ?, ?\{(?P<added>[^{}]+)\} ?;"
+)
+_ROWS = re.compile(
+    r"ldmatrix\.sync\.aligned\.m8n8\.x(?P<count>[124])(?P<turned>\.trans)?\.shared(?:::cta)?\.b16 "
+    r"\{(?P<words>[^{}]+)\} ?, ?\[(?P<from>[^\[\]]+)\] ?;"
+)
+"""Matrices of 8 x 8 elements of 16 bits, of which each lane reads a row."""
 _COPY = re.compile(
     r"cp\.async\.(?P<cache>c[ag])\.shared(?:::cta)?\.global "
     r"\[(?P<to>[^\[\]]+)\] ?, ?\[(?P<from>[^\[\]]+)\] ?, ?(?P<bytes>[^,;]+)(?:,(?P<read>[^,;]+))?;"
@@ -75,7 +90,8 @@ def with_known(source: str) -> str:
     """The source with the statements of known instructions as C++; every line keeps its number."""
     parts, position = [], 0
     for start, statement in _statements(source):
-        call = _as_call(statement) or _as_multiplication(statement) or _as_copy(statement)
+        readers = (_as_call, _as_multiplication, _as_copy, _as_fragments, _as_rows)
+        call = next(filter(None, (read(statement) for read in readers)), None)
         if call is not None:
             lines = "\n" * source.count("\n", start, statement.end)
             parts += [source[position:start], call, lines]
@@ -166,6 +182,32 @@ def _as_copy(statement: Statement) -> str | None:
         if arguments is not None:
             return f"emu_cp_async<{str(found['cache'] == 'cg').lower()}>({', '.join(arguments)})"
     return None
+
+
+def _as_fragments(statement: Statement) -> str | None:
+    """A product of matrices that the lanes of a warp hold; sums may be what is added, too."""
+    found = _FRAGMENTS.fullmatch(statement.text)
+    if found is None or found["type"] not in _OF_A_WARP.get(found["shape"], ()):
+        return None
+    terms = 4 if found["type"] == "tf32" else 8
+    words = int(found["shape"].removeprefix("m16n8k")) // terms
+    factors = [(["r"] * 2 * words, found["a"]), (["r"] * words, found["b"])]
+    for sums, added in (("=f", "f"), ("+f", "+f"), ("+f", "f")):
+        given = [([sums] * 4, found["sums"]), *factors, ([added] * 4, found["added"])]
+        arguments = _arguments(statement, given)
+        if arguments is not None:
+            return f"emu_mma<EMU_{found['type'].upper()}>({', '.join(arguments)})"
+    return None
+
+
+def _as_rows(statement: Statement) -> str | None:
+    found = _ROWS.fullmatch(statement.text)
+    if found is None:
+        return None
+    words = ["=r"] * int(found["count"])
+    arguments = _arguments(statement, [(["r"], found["from"]), (words, found["words"])])
+    turned = "true" if found["turned"] else "false"
+    return f"emu_ldmatrix<{turned}>({', '.join(arguments)})" if arguments else None
 
 
 def _arguments(statement: Statement, lists: Sequence[tuple[Sequence[str], str]]) -> list[str] | None:

@@ -27,7 +27,7 @@ enum emu_warp_code {
   EMU_AND,
   EMU_OR,
   EMU_XOR,
-  EMU_EXCHANGE,
+  EMU_EXCHANGE,  // of matrices that lanes hold together: no shuffle, which a card would wait for
   // Of a warp group's multiplications, by all lanes.
   EMU_MULTIPLY,
   EMU_COMMIT,
@@ -81,7 +81,8 @@ unsigned emu_is_cooperative() __attribute__((const));
 
 int emu_barrier(int predicate);  // returns the number of threads whose predicate is not zero
 uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int argument, int width);
-void** emu_warp_exchange(unsigned mask, void* pointer);  // every lane gives a pointer and sees all 32
+// Every lane gives a pointer and sees all 32; none may have returned. Counts products of tensor cores, of each.
+void** emu_warp_exchange(void* pointer, unsigned products, const char* instruction);
 unsigned emu_active_mask();
 void emu_device_fence();
 void emu_looked(const void* where);  // a look at what others may have written: very many in a row are a loop that waits

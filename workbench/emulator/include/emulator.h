@@ -35,4 +35,5 @@
 #include "../shim/cub_collectives.h"
 #include "../shim/mma.h"
 #include "warpgroup.h"
+#include "warp_matrices.h"
 #include "entry_points.h"

@@ -302,11 +302,19 @@ uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int ar
   return emu::warp_operation(*current_worker, thread, operation, mask, value);
 }
 
-void** emu_warp_exchange(unsigned mask, void* pointer) {
-  emu::Thread& thread = *current_worker->running;
-  thread.wait_pc = __builtin_return_address(0);
-  emu::warp_operation(*current_worker, thread, EMU_EXCHANGE, mask, reinterpret_cast<uint64_t>(pointer));
-  return current_worker->warps[thread.warp].pointers;
+void** emu_warp_exchange(void* pointer, unsigned products, const char* instruction) {
+  emu::Worker& worker = *current_worker;
+  emu::Thread& thread = *worker.running;
+  const void* place = __builtin_return_address(0);
+  thread.wait_pc = place;
+  uint64_t value = reinterpret_cast<uint64_t>(pointer);
+  if (emu::warp_operation(worker, thread, EMU_EXCHANGE, ~0u, value) != ~0u) {
+    char text[64];
+    snprintf(text, sizeof text, "%s without all lanes of its warp", instruction);
+    emu::trap(place, text);
+  }
+  worker.tally.unit_products += products;
+  return worker.warps[thread.warp].pointers;
 }
 
 unsigned emu_active_mask() {

@@ -106,7 +106,7 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
                     : operation >= EMU_BALLOT ? combine(lanes, mask, operation)
                                               : 0;
   warp.arrived &= ~mask;
-  if (operation < EMU_MULTIPLY) worker.tally.warp_operations++;  // tensor cores keep nobody waiting
+  if (operation < EMU_EXCHANGE) worker.tally.warp_operations++;  // tensor cores keep nobody waiting
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     int lane = __builtin_ctz(rest);
     Thread& thread = lanes[lane];
@@ -114,6 +114,7 @@ void complete(Worker& worker, int warp_number, uint32_t mask, int operation, con
     else if (operation == EMU_MATCH_ANY) thread.value = matching(given, lane, mask);
     else if (operation == EMU_EXCHANGE) warp.pointers[lane] = reinterpret_cast<void*>(given[lane]);
     else thread.value = common;
+    if (operation == EMU_EXCHANGE) thread.value = mask;
     thread.warp_epoch++;
     if (&thread == self) continue;
     thread.run = Run::Ready;

@@ -114,7 +114,7 @@ EMU_OPAQUE void mma_sync(fragment<accumulator, M, N, K, T>& d,
   constexpr bool a_by_rows = std::is_same_v<LayoutA, row_major>,
                  b_by_rows = std::is_same_v<LayoutB, row_major>;
   const void* mine[2] = {&a, &b};
-  void** all = emu_warp_exchange(~0u, (void*)mine);
+  void** all = emu_warp_exchange((void*)mine, M * N * K / 32, "mma_sync");
   fragment<accumulator, M, N, K, T> result;
   for (int i = 0; i < result.num_elements; i++) {
     int element = i * 32 + (emu_thread_rank() & 31), row = element / N, column = element % N;
@@ -124,7 +124,7 @@ EMU_OPAQUE void mma_sync(fragment<accumulator, M, N, K, T>& d,
              emu_element<FB, B, emu_sum<T>>(all, 1, k, column, b_by_rows);
     result.x[i] = (T)sum;
   }
-  __syncwarp();  // the fragments may change only when every lane has read them
+  emu_warp_exchange(nullptr, 0, "mma_sync");  // the fragments may change only when every lane has read them
   d = result;
 }
 }  // namespace wmma

@@ -16,10 +16,10 @@ from workbench.playbook.analysis.pairs import Operand, pairs_of
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Load, Reduction, walk
 from workbench.playbook.ir.program import Kernel
-from workbench.playbook.ir.views import split
 from workbench.playbook.kernels.few_tiling import LANES, FewRows, FewTiling
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.kernels.pair_frame import PairNames, short_stem
+from workbench.playbook.kernels.pair_values import kept_vectors, values_of_rows, vectors_of
 from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.scope import stem_of
 
@@ -114,7 +114,8 @@ class _Few:
     def lines(self) -> list[str]:
         """The body."""
         lines = [*self._head(), *self._waiting(), *self._place(), *self._asked()]
-        lines += [*self._kept(), *self._started()]
+        sides = ((self.few.few, "FEW", ("f", "f")), (self.few.many, "MANY", ("r", "r")))
+        lines += [*values_of_rows(self.one, sides), *self._started()]
         piece = [
             "const int there = min(PIECE, end - first);",
             *self._brought(),
@@ -199,27 +200,6 @@ class _Few:
         placed = self.one.placed(others, "(groups * turns)")
         return [*lines, *(line.replace("blockIdx.x", here) for line in placed)]
 
-    def _kept(self) -> list[str]:
-        """What is one value a row, or one for all: it waits in registers."""
-        one = self.one
-        scope = one.scope({})
-        for operand in self.few.pairs.held(None, varies=False):
-            name = one.names[operand.expr.serial] = one.frame.names.new(stem_of(operand.expr))
-            scope.declare(operand.expr, name, scope.text(operand.expr).code)
-        lines = list(scope.lines)
-        for axis, count, at in ((self.few.few, "FEW", "f"), (self.few.many, "MANY", "r")):
-            operands = self.few.pairs.held(axis, varies=False)
-            if not operands:
-                continue
-            scope, body = one.scope({}), []
-            for operand in operands:
-                name = one.names[operand.expr.serial] = one.frame.names.new(f"{short_stem(operand)}_here")
-                lines.append(f"{CTYPES[operand.expr.dtype]} {name}[{count}];")
-                body.append(f"{name}[{at}] = {scope.text(operand.expr).code};")
-            loop = f"for (int {at} = 0; {at} < {count}; ++{at})"
-            lines += ["#pragma unroll", *block(loop, [one.row_of(axis, at), *scope.lines, *body])]
-        return lines
-
     def _started(self) -> list[str]:
         lines = [f"{one.ctype} {_array(one)}[SUMS];" for one in self.sums]
         starts = [f"{_array(one)}[number] = {one.start};" for one in self.sums]
@@ -244,15 +224,15 @@ class _Few:
 
     def _bring(self, operands: Sequence[Operand], shared: bool, wide: bool) -> list[str]:
         one, step = self.one, "VEC" if wide else "1"
-        place = "slot" if shared else "f][slot"
+        place = "[slot]" if shared else "[f][slot]"
         if wide:
-            packs, body = self._packs(operands)
-            body += self._stored_packs(operands, packs, place)
+            packs, body = vectors_of(one, operands)
+            body += kept_vectors(one, operands, packs, place)
         else:
             scope = one.scope({})
             scope.prepare(operand.expr for operand in operands)
             stores = [
-                f"{one.names[operand.expr.serial]}[{place}] = {scope.text(operand.expr).code};"
+                f"{one.names[operand.expr.serial]}{place} = {scope.text(operand.expr).code};"
                 for operand in operands
             ]
             body = [*scope.lines, *stores]
@@ -263,53 +243,10 @@ class _Few:
         loop = f"for (int slot = {start}; slot < there; slot += {ahead})"
         return block(loop, ["const int k = first + slot;", *body])
 
-    def _packs(self, operands: Sequence[Operand], into: str = "") -> tuple[dict[int, str], list[str]]:
-        """Statements that read vectors of columns, and what these are called, by serial of the load.
-
-        With ``into`` they go to arrays that are there; each name has that behind it.
-        """
-        frame, packs, lines = self.one.frame, dict[int, str](), list[str]()
-        for load in dict.fromkeys(load for operand in operands for load in operand.loads):
-            rows, cols = split(load.view, self.one.space.rows, self.one.space.columns)
-            name = frame.names.new(f"{load.buffer}_{'coming' if into else 'pack'}")
-            packs[load.serial] = name
-            frame.vectors.add(load.buffer)
-            frame.divisors.add(self.one.space.columns)
-            frame.use_rows(rows)
-            element = frame.element(load.buffer, self.one.index(rows, cols))
-            ctype = f"Pack<{frame.element_type(load.buffer)}, VEC>"
-            given = f"{name}{into}" if into else f"const {ctype} {name}"
-            lines.append(f"{given} = load<VEC>(&{element});")
-        return packs, lines
-
-    def _stored_packs(self, operands: Sequence[Operand], packs: dict[int, str], place: str) -> list[str]:
-        """What is made of vectors of columns, stored where it waits."""
-        one, frame = self.one, self.one.frame
-        bound = {
-            load.serial: one.frame.value(load, f"{packs[load.serial]}.at[j]")
-            for operand in operands
-            for load in operand.loads
-        }
-        frame.helpers.add("store")
-        scope = one.scope(bound)
-        lines, each, stores = list[str](), list[str](), list[str]()
-        made = [operand for operand in operands if not one.is_plain(operand.expr)]
-        scope.prepare(operand.expr for operand in made)
-        for operand in operands:
-            name = packs.get(operand.expr.serial, "")
-            if operand in made:
-                name = frame.names.new(f"{short_stem(operand)}_pack")
-                lines.append(f"Pack<{CTYPES[operand.expr.dtype]}, VEC> {name};")
-                each.append(f"{name}.at[j] = {scope.text(operand.expr).code};")
-            stores.append(f"store(&{one.names[operand.expr.serial]}[{place}], {name});")
-        if each:
-            lines += ["#pragma unroll", *block("for (int j = 0; j < VEC; ++j)", [*scope.lines, *each])]
-        return [*lines, *stores]
-
     def _asked(self) -> list[str]:
         """The first vectors of the many are asked for before anything else: the few come meanwhile."""
         few, frame = self.few, self.one.frame
-        packs, read = self._packs(few.read, "[d][r]")
+        packs, read = vectors_of(self.one, few.read, "[d][r]")
         for load in dict.fromkeys(load for operand in few.read for load in operand.loads):
             ctype = f"Pack<{frame.element_type(load.buffer)}, VEC>"
             self.coming[load.serial] = packs[load.serial], frame.names.new(f"{load.buffer}_now"), ctype

@@ -11,7 +11,7 @@ from dataclasses import replace
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.divisions import with_quotients
-from workbench.playbook.analysis.pairs import Operand, pairs_of
+from workbench.playbook.analysis.pairs import pairs_of
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Reduction, walk
 from workbench.playbook.ir.program import Kernel
@@ -19,6 +19,7 @@ from workbench.playbook.kernels.kernel_text import KernelText, Site, block, fram
 from workbench.playbook.kernels.pair_frame import PairFrame, short_stem
 from workbench.playbook.kernels.pair_pieces import piece_text
 from workbench.playbook.kernels.pair_tiling import Tiling, padding_of
+from workbench.playbook.kernels.pair_values import values_of_rows
 from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.scope import stem_of
 
@@ -40,7 +41,7 @@ def _text(site: Site, kernel: Kernel, name: str, tiling: Tiling) -> KernelText:
     frame.helpers.add("load")
     one = PairFrame(frame, RowSpace(site.program.pool, kernel), pairs, tiling)
     sums = _accumulators(one, kernel)
-    lines = [*_head(one), *_tiles(one), *_place(one), *_kept(one)]
+    lines = [*_head(one), *_tiles(one), *_place(one), *values_of_rows(one, one.sides)]
     lines += _started(sums)
     columns = one.size(pairs.columns)
     lines += [
@@ -117,35 +118,6 @@ def _place(one: PairFrame) -> list[str]:
     lines.append("const int first_row = blockIdx.x / tiles % below * TILE;")
     others = [axis for axis in range(len(pairs.axes)) if axis not in (pairs.down, pairs.across)]
     return [*lines, *one.placed(others, "(tiles * below)")]
-
-
-def _kept(one: PairFrame) -> list[str]:
-    """What is one value a row: it waits in registers."""
-    lines = _named(one, one.pairs.held(None, varies=False))
-    for axis, count, place in one.sides:
-        operands = one.pairs.held(axis, varies=False)
-        if not operands:
-            continue
-        scope, body = one.scope({}), []
-        for operand in operands:
-            name = one.names[operand.expr.serial] = one.frame.names.new(f"{short_stem(operand)}_here")
-            lines.append(f"{CTYPES[operand.expr.dtype]} {name}[{count}];")
-            body.append(f"{name}[{place[0]}] = {scope.text(operand.expr).code};")
-        loop = f"for (int {place[0]} = 0; {place[0]} < {count}; ++{place[0]})"
-        lines += [
-            "#pragma unroll",
-            *block(loop, [one.row_of(axis, place[1]), *scope.lines, *body]),
-        ]
-    return lines
-
-
-def _named(one: PairFrame, operands: Sequence[Operand]) -> list[str]:
-    """What all results of a block share."""
-    scope = one.scope({})
-    for operand in operands:
-        name = one.names[operand.expr.serial] = one.frame.names.new(stem_of(operand.expr))
-        scope.declare(operand.expr, name, scope.text(operand.expr).code)
-    return scope.lines
 
 
 # ------------------------------------------------------------------------------------ a piece

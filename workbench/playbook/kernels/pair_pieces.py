@@ -5,13 +5,13 @@ Owns the text of that loop's body; pair_kernel.py has what stands around it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.pairs import Operand
-from workbench.playbook.ir.views import split
 from workbench.playbook.kernels.kernel_text import block
 from workbench.playbook.kernels.pair_frame import PairFrame, short_stem
+from workbench.playbook.kernels.pair_values import kept_vectors, vectors_of
 from workbench.playbook.text.cuda_text import CTYPES, Text
 
 _RUN = 8
@@ -69,9 +69,7 @@ def _in_vectors(one: PairFrame, axis: int, operands: Sequence[Operand]) -> list[
     """The same, VEC columns at a time."""
     if not operands:
         return []
-    frame, columns = one.frame, one.size(one.pairs.columns)
-    frame.helpers.add("store")
-    packs: dict[int, str] = {}
+    columns = one.size(one.pairs.columns)
     lines = [
         "const int at = (n * THREADS + threadIdx.x) * VEC;",
         "const int place = at / PIECE;",
@@ -79,41 +77,9 @@ def _in_vectors(one: PairFrame, axis: int, operands: Sequence[Operand]) -> list[
         f"const int k = min(first + slot, {columns} - VEC);",
         one.row_of(axis, "place"),
     ]
-    for load in dict.fromkeys(load for operand in operands for load in operand.loads):
-        rows, cols = split(load.view, one.space.rows, one.space.columns)
-        packs[load.serial] = frame.names.new(f"{load.buffer}_pack")
-        frame.vectors.add(load.buffer)
-        frame.divisors.add(one.space.columns)
-        frame.use_rows(rows)
-        element = frame.element(load.buffer, one.index(rows, cols))
-        ctype = frame.element_type(load.buffer)
-        lines.append(f"const Pack<{ctype}, VEC> {packs[load.serial]} = load<VEC>(&{element});")
-    lines += _entered(one, operands, packs)
+    packs, reads = vectors_of(one, operands)
+    lines += [*reads, *kept_vectors(one, operands, packs, "[place][slot]")]
     return [_unrolled(one), *block("for (int n = 0; n < TILE * PIECE / VEC / THREADS; ++n)", lines)]
-
-
-def _entered(one: PairFrame, operands: Sequence[Operand], packs: Mapping[int, str]) -> list[str]:
-    """What is made of vectors of columns, stored where it waits."""
-    frame, lines, each, stores = one.frame, list[str](), list[str](), list[str]()
-    bound = {
-        load.serial: frame.value(load, f"{packs[load.serial]}.at[j]")
-        for operand in operands
-        for load in operand.loads
-    }
-    scope = one.scope(bound)
-    made = [operand for operand in operands if not one.is_plain(operand.expr)]
-    scope.prepare(operand.expr for operand in made)
-    for operand in operands:
-        name = packs.get(operand.expr.serial, "")
-        if operand in made:
-            name = frame.names.new(f"{short_stem(operand)}_pack")
-            lines.append(f"Pack<{CTYPES[operand.expr.dtype]}, VEC> {name};")
-            each.append(f"{name}.at[j] = {scope.text(operand.expr).code};")
-        stores.append(f"store(&{one.names[operand.expr.serial]}[place][slot], {name});")
-    if each:
-        body = [*scope.lines, *each]
-        lines += ["#pragma unroll", *block("for (int j = 0; j < VEC; ++j)", body)]
-    return [*lines, *stores]
 
 
 def _shared_by_all(one: PairFrame) -> list[str]:

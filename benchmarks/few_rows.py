@@ -110,7 +110,7 @@ def problem_of(dtype: str, few: int, rows: int, columns: int) -> Problem:
 def vectors(halves: bool) -> list[Vector]:
     """Rows of a warp, blocks that share columns, threads, elements of a vector, steps ahead; in any order."""
     widths = ("8", "4") if halves else ("4",)
-    numbers = itertools.product((1, 2, 4), (1, 2, 4), (256, 128), widths, (1, 2, 4))
+    numbers = itertools.product((1, 2, 4), (1, 2, 4), (256, 128), widths, (1, 2))
     found = [
         (
             ("block_size", str(threads)),
@@ -120,7 +120,6 @@ def vectors(halves: bool) -> list[Vector]:
             ("vector_width", width),
         )
         for rows, split, threads, width, deep in numbers
-        if rows * deep <= 8
     ]
     random.Random(1).shuffle(found)
     return found

@@ -15,7 +15,7 @@ from workbench.playbook.techniques.traits import traits_of
 
 _BESIDE = (("warp", "off"), ("block", "off"), ("block", "on"))
 """Who has rows of kernels before and behind, of norms and softmaxes; whether blocks share a row."""
-_THREADS, _WIDTHS, _DEEP = ("256", "128"), ("4", "8"), ("1", "2", "4")
+_THREADS, _WIDTHS, _DEEP = ("256", "128"), ("4", "8"), ("1", "2")
 _MOST = 6
 
 

@@ -27,8 +27,8 @@ AT_A_TIME = (1, 2, 4)
 SPLITS = (1, 2, 4)
 """Blocks of a cluster that share the columns."""
 AT_LEAST_ON_THEIR_WAY = 4
-"""Vectors of all rows of a lane. Of thirty kernels each of five products an H200 takes the least time with four
-or eight; one row, of which one vector is on its way, takes up to 1.6 times as long as with four of them."""
+"""Vectors of all rows of a lane: an H200 takes the least time with four or eight, of thirty kernels for each
+of five products. One row, of which one vector is on its way, takes up to 1.6 times as long as with four."""
 _WAITING = 32 * 1024
 """Bytes of the few that wait in shared memory."""
 _MOST_SUMS = 128

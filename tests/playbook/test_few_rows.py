@@ -15,11 +15,13 @@ from tests.playbook.running import check
 from workbench.model import H100, Problem, Vector
 from workbench.playbook.estimates.estimate import estimate_steps
 from workbench.playbook.generate import generate
+from workbench.playbook.ir.program import LibraryCall
 from workbench.playbook.rules.moves import seed_vectors
 from workbench.playbook.rules.seeds import mean_us
 from workbench.playbook.schedules.schedule import schedule_of
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import traits_of
+from workbench.referee.work import LIBRARY_EFFICIENCY, library_operations
 
 
 def linear(t: dict[str, Tensor]) -> Tensor:
@@ -176,6 +178,23 @@ def test_more_rows_take_longer_and_no_more_bytes() -> None:
         found.append(estimate)
     assert found[0].us < found[1].us
     assert found[1].dram_bytes < 1.05 * found[0].dram_bytes
+
+
+def test_the_library_takes_longer_for_few_rows_than_for_their_bytes() -> None:
+    """By both models of time: of float32, where it has no tensor cores."""
+    for rows, more in ((1, 1.0), (4, 8.0), (16, 8.0), (17, 1.0)):
+        shapes, direct = [(rows, 512), (512, 1024)], 2.0 * rows * 512 * 1024
+        found = library_operations("mm", shapes, (rows, 1024), (), "ieee-fp32", 4)
+        assert found == pytest.approx(direct * (more * LIBRARY_EFFICIENCY if more > 1 else 1.0))
+    assert library_operations("mm", shapes, (4, 1024), (), "ieee-fp32", 2) < direct
+    times = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        tensors = {name: one.to(dtype) for name, one in of(x=(16, 2048), w=(4096, 2048), b=(4096,))().items()}
+        problem = problem_of(linear, tensors, "library")
+        left = schedule_of(settled(problem, (("summed_products", "off"),)))
+        steps = estimate_steps(problem, left, H100, problem.cases[0].size_map)
+        (times[dtype],) = [made.us for step, made in steps if isinstance(step, LibraryCall)]
+    assert times[torch.float32] > 3 * 2**25 / H100.dram_bytes_per_s * 1e6 > 3 * times[torch.bfloat16]
 
 
 @pytest.mark.many(6)

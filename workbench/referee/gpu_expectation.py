@@ -30,8 +30,6 @@ from workbench.referee.matrix import YOURS, PlannedCheck
 from workbench.referee.slicing import Slices, separable, slices
 from workbench.referee.work import FREE, sized
 
-_VIEWS = FREE - {"convert_element_type"}
-
 DRAWN_ON_CPU = 2**20
 """Cases up to this many elements get the very values the emulator's lane has under the same seed."""
 SLICE_ELEMENTS, MOST_SLICE_ELEMENTS = 2**21, 2**23
@@ -46,6 +44,8 @@ WHOLE_ELEMENTS = 2**27
 MOST_WHOLE_ELEMENTS, BYTES_OF_WEIGHTS = 2**30, 128
 """The same of weights that little is computed with, on a card with so many bytes for each: the two
 layers behind a token of a language model are 135 million numbers, of which four rows are made."""
+_NO_ARITHMETIC = FREE - {"convert_element_type"}
+"""Operations whose results are other tensors' elements; one in another type has elements of its own."""
 ALWAYS = 2
 """Slices that are held to their own bounds whatever they hold; of the others those that are neither as the
 reference nor near float64."""
@@ -193,7 +193,9 @@ class Expectations:
         """Where little is computed of them, more elements than elsewhere."""
         if elements <= WHOLE_ELEMENTS:
             return True
-        made = sum(math.prod(one.output) for one in sized(self.problem, case) if one.name not in _VIEWS)
+        made = sum(
+            math.prod(one.output) for one in sized(self.problem, case) if one.name not in _NO_ARITHMETIC
+        )
         most = min(MOST_WHOLE_ELEMENTS, self._memory // BYTES_OF_WEIGHTS)
         return elements <= most and made <= WHOLE_ELEMENTS // 4
 

@@ -47,11 +47,6 @@ def _looked_at(one: Sized, parts: Parts) -> float:
     return part.most / max(1, math.prod(one.output)) if part is not None else 1.0
 
 
-def products_of(problem: Problem, case: Case) -> int:
-    """How many products those are."""
-    return len(_products(sized(problem, case), problem))
-
-
 def needed_products(problem: Problem, case: Case) -> Iterator[tuple[Sized, float]]:
     """Every product whose single results are needed, with the share of its operations that are."""
     products = _products(sized(problem, case), problem)

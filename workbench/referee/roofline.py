@@ -28,7 +28,7 @@ from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows, orderin
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
-from workbench.referee.least_operations import direct_flops, least_flops, products_of
+from workbench.referee.least_operations import direct_flops, least_flops
 from workbench.referee.traffic import Observation, traffic_of
 from workbench.referee.work import FREE, factors, flops, library_operations, sized
 
@@ -57,8 +57,6 @@ class _Work:
     """Of its products, done directly."""
     instructions: float
     contract: Contract
-    products: int
-    """Of the reference."""
 
 
 def case_times(
@@ -88,8 +86,7 @@ def case_time(
 ) -> CaseTime:
     """Model one declared case."""
     arithmetic = sum(one.instructions for one in sized(problem, case))
-    products = products_of(problem, case)
-    work = _Work(direct_flops(problem, case), arithmetic, problem.contract, products)
+    work = _Work(direct_flops(problem, case), arithmetic, problem.contract)
     parts = list(_parts(target, plan, compiled, seen, work)) or [_Part(0.0, 0.0, "launch", "nothing")]
     total = sum(part.us for part in parts) + START_US
     time_us, told = max(total, target.launch_us + START_US), [part.told for part in parts]
@@ -155,12 +152,8 @@ def _parts(
     seen: Sequence[Observation],
     work: _Work,
 ) -> Iterator[_Part]:
-    replaced = [(step, _replaced_flops(plan, step)) for step in plan.steps if isinstance(step, Library)]
-    library_flops = sum(flops for _, flops in replaced)
-    multiplies = sum(_products_in(step) for step, flops in replaced if flops)
-    # A library that makes all products, though of fewer rows than the reference, leaves none to others.
-    left = 0.0 if multiplies >= work.products else max(work.flops - library_flops, 0.0)
-    own = replace(work, flops=left)
+    library_flops = sum(_replaced_flops(plan, step) for step in plan.steps if isinstance(step, Library))
+    own = replace(work, flops=max(work.flops - library_flops, 0.0))
     shares = _shares(plan, seen)
     for step in plan.steps:
         match step:
@@ -273,11 +266,6 @@ def _beyond_bytes_us(plan: Plan, step: Library) -> float:
         return 0.0
     shape = plan.meta_of(step.args[0].buffer).shape
     return ordering_us(name, *ordered_rows(f"{step.op}.", shape, step.args, dict(step.kwargs)))
-
-
-def _products_in(step: Library) -> int:
-    """Products of a call: attention's are those with the keys and with the values."""
-    return 2 if "attention" in base_name(step.op) else 1
 
 
 def _replaced_flops(plan: Plan, step: Library) -> float:

@@ -1,8 +1,8 @@
 """The model of time for kernels whose warps read many rows once, for all of a few others.
 
-Owns what a block of such a kernel asks for; lifetime.py makes times of it. Counted from its text, or guessed;
-what is said to be fitted are two numbers, to 149 kernels of five products on an H200, whose times the model
-then tells but for 18% (docs/notes/2026-11-30-few-rows.md).
+Owns what a block of such a kernel asks for; lifetime.py makes times of it. Counted from its text, or guessed,
+but for two numbers, which were fitted to 149 kernels of five products on an H200: what the model says of them
+is 0.69 of what they take, and then off by 19% (benchmarks/few_rows.py --told, with the day's receipt).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from workbench.model import DTYPE_BYTES
 from workbench.playbook.analysis.arithmetic import instructions_of, multiply_adds
 from workbench.playbook.analysis.asked_bytes import Asked
+from workbench.playbook.analysis.few_rows import FewRows
 from workbench.playbook.analysis.following import Estimate
 from workbench.playbook.analysis.lifetime import Walk, Work
 from workbench.playbook.analysis.pairs import VECTOR_BYTES, Operand
@@ -21,7 +22,7 @@ from workbench.playbook.estimates.launch_estimate import launched
 from workbench.playbook.estimates.pairs_estimate import taken_in
 from workbench.playbook.ir.expr import loads_below, walk
 from workbench.playbook.ir.program import Kernel
-from workbench.playbook.kernels.few_tiling import LANES, FewRows, FewTiling
+from workbench.playbook.kernels.few_tiling import LANES, FewTiling
 from workbench.playbook.schedules.residency import in_clusters, resident
 
 _LINE = 128
@@ -37,9 +38,9 @@ _BARRIERS_NS = 50.0
 _MEETING_NS = 900.0
 """Until the blocks of a cluster have met twice, and read what the others have left (a guess)."""
 _UNEVEN = 2.0
-"""Clocks over instructions, where loads, shared memory and sums wait for one another."""
+"""Clocks over instructions, where loads, shared memory and sums wait for one another (fitted)."""
 _BLOCK_NS = 3000.0
-"""Of a block's life, around what it does: what it waits for at its begin and end nobody else fills."""
+"""Of a block's life, around what it does: what it waits for at its begin and end nobody fills (fitted)."""
 _HELD = 12.0
 """Registers beside sums and vectors (a guess)."""
 
@@ -74,13 +75,13 @@ def few_time(asked: Asked, kernel: Kernel, few: FewRows, tiling: FewTiling) -> E
         stored_bytes=asked.stored(kernel.stores) / blocks,
         instructions=_UNEVEN * each * tiling.threads
         + results * (tails + A_REQUEST * len(kernel.stores) + _STEP),
-        lines=max(1.0, width / 4) * vectors * tiling.warps * _on_chip(few, few.count) * width * LANES / _LINE,
+        lines=max(1.0, width / 4) * vectors * tiling.warps * _on_chip(few) * width * LANES / _LINE,
         chain_cycles=each,
         trips=math.ceil(vectors / deep),
         join_ns=_BARRIERS_NS + (_MEETING_NS if tiling.split > 1 else 0.0),
     )
     held = _HELD + sums + width * tiling.rows * deep * _words(asked, few)
-    shared = _on_chip(few, few.count) * tiling.piece + 4.0 * sums * tiling.warps
+    shared = _on_chip(few) * tiling.piece + 4.0 * sums * tiling.warps
     teams = resident(asked.target, asked.schedule, tiling.threads, held, shared)
     work = Work(blocks, tiling.threads, teams, (brought, summed), 0.0, 0.0, _BLOCK_NS)
     found = launched(asked, work, in_clusters(asked.target, tiling.split) if tiling.split > 1 else 0)
@@ -101,9 +102,9 @@ def _brought(asked: Asked, operand: Operand, count: int, width: int) -> float:
     return rows * (cost + read / (width if operand.loads else 1))
 
 
-def _on_chip(few: FewRows, count: int) -> float:
+def _on_chip(few: FewRows) -> float:
     """Bytes of shared memory of a column."""
-    sizes = [(DTYPE_BYTES[one.expr.dtype], 1 if one.axis is None else count) for one in few.waiting]
+    sizes = [(DTYPE_BYTES[one.expr.dtype], 1 if one.axis is None else few.count) for one in few.waiting]
     return float(sum(size * rows for size, rows in sizes))
 
 
@@ -121,5 +122,5 @@ def _vector(asked: Asked, few: FewRows, tiling: FewTiling, width: int) -> float:
     cost = instructions_of(bodies, fast, known) - multiply_adds(bodies, known)
     cost += sum(taken_in(one, known) for one in few.pairs.accumulators)
     made = rows * (instructions_of(read, fast) * width + A_REQUEST * len(loads_below(read)))
-    from_chip = _on_chip(few, few.count) * width / VECTOR_BYTES
+    from_chip = _on_chip(few) * width / VECTOR_BYTES
     return made + from_chip + few.count * rows * width * max(1.0, cost)

@@ -16,7 +16,7 @@ from workbench.playbook.ir.operations import VIEWS, is_pointwise
 from workbench.problem.components import REDUCTIONS, reduced_axes
 from workbench.problem.few_axes import MOST
 
-_PRODUCTS = {
+PRODUCTS = {
     "aten.mm.default": 0,
     "aten.bmm.default": 0,
     "aten.addmm.default": 1,
@@ -34,7 +34,7 @@ _ROUNDED = ("f16", "bf16")
 
 def few_products(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """A product whose results are sums of two to ``MOST`` terms, as these terms added."""
-    before = _PRODUCTS.get(node.op)
+    before = PRODUCTS.get(node.op)
     if before is None or node.kwargs:
         return None
     added, (left, right) = node.args[:before], node.args[before:]

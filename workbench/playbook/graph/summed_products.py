@@ -9,6 +9,7 @@ make tiles for more rows than there are: on an H200 cuBLAS takes 28, 45 and 94 u
 from __future__ import annotations
 
 from workbench.model import Dim, DType, OpNode, OutputSpec, Ref
+from workbench.playbook.graph.few_products import PRODUCTS
 from workbench.playbook.graph.graph_edit import GraphEdit, shape_of
 from workbench.playbook.ir.operations import is_pointwise
 
@@ -20,13 +21,6 @@ LEAST_MANY, LEAST_TERMS = 64, 64
 """Rows of the many, and terms of a sum, below which there is nothing to share out."""
 _LEAST_READ = 2**16
 """Elements of the many, below which a launch is all there is to a product."""
-_PRODUCTS = {
-    "aten.mm.default": 0,
-    "aten.bmm.default": 0,
-    "aten.addmm.default": 1,
-    "aten.baddbmm.default": 1,
-}
-"""Operands before the two that are multiplied."""
 _MERGING = frozenset(["aten.expand.default", "aten.view.default"])
 """What leaves matrices as they are, where only the axes before them differ."""
 _TYPES = frozenset(["f32", "f16", "bf16"])
@@ -34,7 +28,7 @@ _TYPES = frozenset(["f32", "f16", "bf16"])
 
 def summed_product(edit: GraphEdit, node: OpNode) -> OpNode | None:
     """``a @ b`` of few rows or few columns as ``(a[:, None] * b.T).sum(-1)``, added up in float32."""
-    before = _PRODUCTS.get(node.op)
+    before = PRODUCTS.get(node.op)
     if before is None or node.kwargs or node.outs[0].dtype not in _TYPES:
         return None
     added, (left, right) = node.args[:before], node.args[before:]

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from workbench.playbook.analysis.accumulators import AccumulatorText
 from workbench.playbook.analysis.divisions import with_quotients
+from workbench.playbook.analysis.few_rows import FewRows
 from workbench.playbook.analysis.pairs import Operand, pairs_of
 from workbench.playbook.analysis.row_passes import RowSpace
 from workbench.playbook.ir.expr import Load, Reduction, walk
 from workbench.playbook.ir.program import Kernel
-from workbench.playbook.kernels.few_tiling import LANES, FewRows, FewTiling
+from workbench.playbook.kernels.few_tiling import LANES, FewTiling
 from workbench.playbook.kernels.kernel_text import KernelText, Site, block, frame_for
 from workbench.playbook.kernels.pair_frame import PairNames, short_stem
 from workbench.playbook.kernels.pair_values import kept_vectors, values_of_rows, vectors_of
@@ -24,23 +25,8 @@ from workbench.playbook.text.cuda_text import CTYPES, Text
 from workbench.playbook.text.scope import stem_of
 
 _WORDS = (
-    *("lane", "warp", "few", "many", "first_few", "first_many", "groups", "group", "turns", "share", "plane"),
-    *(
-        "at",
-        "begin",
-        "other",
-        "ask",
-        "column",
-        "end",
-        "first",
-        "there",
-        "place",
-        "slot",
-        "number",
-        "cluster",
-        "part",
-        "step",
-    ),
+    *("lane", "warp", "few", "many", "first_few", "first_many", "groups", "turns", "share", "plane"),
+    *("at", "begin", "end", "first", "there", "slot", "column", "number", "cluster", "part", "other", "ask"),
     *("SPAN", "i", "j", "k", "q", "r", "f", "d", "b"),
 )
 """What the kernel calls its own."""
@@ -122,7 +108,7 @@ class _Few:
             "__syncthreads();",
             *self._taken_in(),
         ]
-        if self._pieces > 1:
+        if self._has_pieces:
             piece.append("__syncthreads();  // all have used this piece before the next one is brought in")
         lines += [
             f"// A piece of the columns at a time: the {self._of_few} wait in shared memory, what is read of",
@@ -132,10 +118,10 @@ class _Few:
         return [*lines, *self._joined(), *self._written()]
 
     @property
-    def _pieces(self) -> int:
-        """More than one where a block may go through several."""
+    def _has_pieces(self) -> bool:
+        """True where a block may go through several."""
         number = self.few.pairs.columns.number
-        return 2 if number is None or number > self.tiling.piece * self.tiling.split else 1
+        return number is None or number > self.tiling.piece * self.tiling.split
 
     @property
     def _of_few(self) -> str:
@@ -223,7 +209,7 @@ class _Few:
         return lines
 
     def _bring(self, operands: Sequence[Operand], shared: bool, wide: bool) -> list[str]:
-        one, step = self.one, "VEC" if wide else "1"
+        one = self.one
         place = "[slot]" if shared else "[f][slot]"
         if wide:
             packs, body = vectors_of(one, operands)
@@ -239,7 +225,7 @@ class _Few:
         if not shared:
             body = [one.row_of(self.few.few, "f"), *body]
             body = ["#pragma unroll", *block("for (int f = 0; f < FEW; ++f)", body)]
-        start, ahead = ("threadIdx.x", "THREADS") if step == "1" else ("threadIdx.x * VEC", "THREADS * VEC")
+        start, ahead = ("threadIdx.x * VEC", "THREADS * VEC") if wide else ("threadIdx.x", "THREADS")
         loop = f"for (int slot = {start}; slot < there; slot += {ahead})"
         return block(loop, ["const int k = first + slot;", *body])
 

@@ -26,7 +26,7 @@ RISKS: Mapping[str, str] = {
     "bias_in_tail": "None for 32-bit results; 16-bit ones are rounded once instead of twice.",
     "turned_product": "The library has another kernel for each way that operands lie: maybe a slower one.",
     "shared_heads": "The library may have no fast kernel for heads that share keys.",
-    "summed_products": "Without tensor cores: of 16 rows in 16 bits arithmetic takes as long as memory.",
+    "summed_products": "Without tensor cores arithmetic may take longer than memory, in 16 bits most of all.",
     "few_rows": "A sum in registers for each row of the few and each of the many.",
     "few_split": "The blocks of a cluster meet before the results are finished.",
     "activation_in_product": "Rounded once instead of twice; the library may choose a slower kernel.",

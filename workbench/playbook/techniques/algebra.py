@@ -135,10 +135,10 @@ ALGEBRA = (
         "memory",
         "bytes from memory a microsecond: the large matrix should be read at the speed of a copy",
         "A product of matrices is left to a library because it is much arithmetic. Of four rows it is not: "
-        "four tokens times 4096 x 4096 weights are 134 million multiplications, two microseconds of a card "
+        "four tokens times 4096 x 4096 weights are 134 million operations, two microseconds of a card "
         "without tensor cores, and 64 MB, which are read in twenty. Libraries cut results into tiles of 64 "
         "and more rows, and share long sums out as tiles have it: 16 rows times 1024 x 4096 in float32 take "
-        "cuBLAS 87 us on an H200, five times as long as a matrix four times as large should. Written as a "
+        "cuBLAS 87 us on an H200, which reads a matrix four times as large in sixteen. Written as a "
         "sum of products it is a reduction like any other: what comes before joins its reads, as weights "
         "in 8 bits that are scaled, what comes after joins its results, and two products of the same rows, "
         "a gate and what it lets through, are one kernel.",

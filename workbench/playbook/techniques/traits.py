@@ -15,6 +15,7 @@ from workbench.playbook.analysis.again import by_plane, left_in_l2, read_before
 from workbench.playbook.analysis.apart import apart_of
 from workbench.playbook.analysis.convolutions import convolutions_in
 from workbench.playbook.analysis.divisions import divides
+from workbench.playbook.analysis.few_rows import FewRows, few_rows
 from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.matrix_products import products_in, worth_multiplying
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
@@ -49,7 +50,6 @@ from workbench.playbook.ir.program import (
 from workbench.playbook.ir.stencil import strips_of
 from workbench.playbook.ir.unkeyed import Unkeyed
 from workbench.playbook.kernels.early_loads import early_loads
-from workbench.playbook.kernels.few_tiling import FewRows, few_rows
 from workbench.playbook.kernels.loop_kernel import makes_vectors
 from workbench.playbook.kernels.made_by_kernels import behind_patches
 from workbench.playbook.kernels.pair_tiling import worth_pairing

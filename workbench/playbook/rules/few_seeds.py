@@ -16,30 +16,29 @@ from workbench.playbook.techniques.traits import traits_of
 _BESIDE = (("warp", "off"), ("block", "off"), ("block", "on"))
 """Who has rows of kernels before and behind, of norms and softmaxes; whether blocks share a row."""
 _THREADS, _WIDTHS, _DEEP = ("256", "128"), ("4", "8"), ("1", "2")
+_USUAL = ("4", "1", "256", "4", "1")
+"""Rows, blocks, threads, elements of a vector, steps: while the teams beside are chosen."""
 _MOST = 6
+_Numbers = tuple[str, str, str, str, str]
 
 
 def few_seeds(problem: Problem) -> list[Vector]:
-    """The best by prediction of all numbers of rows and blocks, each with the best teams for other rows."""
+    """The best by prediction of all numbers of rows and blocks, with the teams best for other rows."""
     traits = traits_of(problem)
     if not traits.few:
         return []
-    found: dict[Vector, float] = {}
+
+    def us(vector: Vector) -> float:
+        return mean_us(problem, vector, H100)
+
     beside = _BESIDE if len(traits.rows) > len(traits.few) else _BESIDE[:1]
-    for rows, split, threads, width, deep in itertools.product(AT_A_TIME, SPLITS, _THREADS, _WIDTHS, _DEEP):
-        teams = {
-            settled(problem, _vector((str(rows), str(split), threads, width, deep), *others))
-            for others in beside
-        }
-        able = [one for one in teams if dict(one).get("few_split", "1") == str(split)]
-        if able:
-            times = {vector: mean_us(problem, vector, H100) for vector in able}
-            best = min(times, key=lambda vector: times[vector])
-            found[best] = times[best]
-    return sorted(found, key=lambda vector: found[vector])[:_MOST]
+    others = min(beside, key=lambda one: us(settled(problem, _vector(_USUAL, *one))))
+    tried = itertools.product(map(str, AT_A_TIME), map(str, SPLITS), _THREADS, _WIDTHS, _DEEP)
+    found = dict.fromkeys(settled(problem, _vector(numbers, *others)) for numbers in tried)
+    return sorted(found, key=us)[:_MOST]
 
 
-def _vector(numbers: tuple[str, str, str, str, str], team: str, shared: str) -> Vector:
+def _vector(numbers: _Numbers, team: str, shared: str) -> Vector:
     rows, split, threads, width, deep = numbers
     return (
         ("block_size", threads),

@@ -304,8 +304,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
     stages = [len(stages_of(run)) for run in runs]
     outline = outline_of(problem)
     cases = (*problem.cases, *problem.proofs)
-    pairs = _paired(program, kernels, problem.cases)
-    few = _few(program, kernels, problem.cases)
+    pairs, few = _pairs_in(program, kernels, problem.cases)
     cuts = [cut for kernel in kernels if (cut := cut_of(kernel, program.stencils)) is not None]
     loops = [loop for kernel in kernels if (loop := recurrence_of(kernel)) is not None]
     summing = Schedule(row_sums="warp")
@@ -422,23 +421,18 @@ def _step_teams(
     )
 
 
-def _paired(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, Pairs]:
-    """Kernels of pairs whose rows are read again and again, by identity."""
+def _pairs_in(
+    program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]
+) -> tuple[dict[int, Pairs], dict[int, FewRows]]:
+    """Kernels of pairs whose rows are read again and again, and those of few rows, by identity."""
     cases = [case.size_map for case in declared]
-    found = {id(kernel): pairs_of(program.pool, kernel) for kernel in kernels}
-    return {at: pairs for at, pairs in found.items() if pairs and worth_pairing(pairs, cases)}
-
-
-def _few(program: Program, kernels: Sequence[Kernel], declared: Sequence[Case]) -> dict[int, FewRows]:
-    """Kernels of a few rows that meet many, by identity."""
-    cases = [case.size_map for case in declared]
-    found: dict[int, FewRows] = {}
-    for kernel in kernels:
-        pairs = pairs_of(program.pool, kernel)
-        few = None if pairs is None else few_rows(pairs, cases)
-        if few is not None:
-            found[id(kernel)] = few
-    return found
+    every = {id(kernel): pairs_of(program.pool, kernel) for kernel in kernels}
+    found = {at: pairs for at, pairs in every.items() if pairs is not None}
+    few = {at: few_rows(pairs, cases) for at, pairs in found.items()}
+    return (
+        {at: pairs for at, pairs in found.items() if worth_pairing(pairs, cases)},
+        {at: one for at, one in few.items() if one is not None},
+    )
 
 
 def _reads_elsewhere(kernel: Kernel) -> bool:

@@ -6,6 +6,7 @@ rules/moves.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from workbench.model import Draft, Kernel, Problem, Vector
@@ -28,6 +29,8 @@ from workbench.playbook.schedules.schedule import Schedule, schedule_of
 from workbench.playbook.techniques.table import settled
 from workbench.playbook.techniques.traits import program_of, rewritten
 from workbench.playbook.text.names import Macros
+
+_COMMENT = re.compile("//.*")
 
 
 def generate(problem: Problem, vector: Vector) -> Draft:
@@ -132,7 +135,8 @@ def _joined(site: Site) -> list[ProgramStep]:
 
 def _headers(kernels: list[KernelText]) -> list[str]:
     lines = []
-    if any("half" in kernel.code for kernel in kernels):
+    codes = [_COMMENT.sub("", kernel.code) for kernel in kernels]
+    if any("half" in code for code in codes):
         lines.append("#include <cuda_fp16.h>")
     if any("bfloat16" in kernel.code or "nearest_bf16" in kernel.helpers for kernel in kernels):
         lines.append("#include <cuda_bf16.h>")

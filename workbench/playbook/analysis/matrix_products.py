@@ -103,7 +103,7 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
     if call.orders != (None,) or len(call.args) != count or call.kwargs:
         return None
     out = program.buffers[call.results[0]]
-    left, right = (_seen(program, arg) for arg in call.args[-2:])
+    left, right = (as_it_lies(program, arg) for arg in call.args[-2:])
     if left is None or right is None or out.dtype != "f32":
         return None
     (a_buffer, a_offset, a_shape, a_steps), (b_buffer, b_offset, b_shape, b_steps) = left, right
@@ -133,7 +133,7 @@ def product_of(program: Program, call: LibraryCall) -> MatrixProduct | None:
 
 def _addend(program: Program, arg: object, shape: Sequence[Size]) -> Expr | None:
     """What is added to the results: a matrix, or a row or column that all have in common."""
-    seen = _seen(program, arg)
+    seen = as_it_lies(program, arg)
     if seen is None:
         return None
     name, offset, own, steps = seen
@@ -147,10 +147,10 @@ def _addend(program: Program, arg: object, shape: Sequence[Size]) -> Expr | None
     return program.pool.load(name, "f32", strided(shape, wide, offset))
 
 
-_Seen = tuple[str, Size, Sequence[Size], Sequence[Size]]
+_Lying = tuple[str, Size, Sequence[Size], Sequence[Size]]
 
 
-def _seen(program: Program, arg: object) -> _Seen | None:
+def as_it_lies(program: Program, arg: object) -> _Lying | None:
     """Buffer, offset, shape and steps of an argument of float32."""
     if not isinstance(arg, LibraryArgument):
         return None

@@ -16,6 +16,7 @@ from workbench.playbook.ir.program import (
     MatrixProduct,
     Program,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
 )
@@ -89,6 +90,8 @@ def buffers_read(step: ProgramStep) -> set[str]:
             return step.read
         case LibraryCall():
             return step.read
+        case RecurrentLayers():
+            return set(step.read)
         case Convolution():
             loads = loads_below(store.value for store in step.stores)
             return {step.source, step.weight, *(load.buffer for load in loads)} - {step.buffer}

@@ -14,6 +14,7 @@ from workbench.playbook.ir.program import (
     LibraryCall,
     Output,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
     Store,
@@ -62,8 +63,8 @@ def with_tails(pool: Pool, steps: list[ProgramStep], outputs: tuple[Output, ...]
 
 def reads(step: ProgramStep) -> set[str]:
     """Buffers a step reads; of a scan, not its own totals."""
-    if isinstance(step, LibraryCall):
-        return step.read
+    if isinstance(step, LibraryCall | RecurrentLayers):
+        return set(step.read)
     if isinstance(step, Scan):
         found = {load.buffer for value in step.values for load in _loads(value)}
         return found - {step.buffer, before_name(step)}
@@ -73,7 +74,7 @@ def reads(step: ProgramStep) -> set[str]:
 
 
 def writes(step: ProgramStep) -> set[str]:
-    if isinstance(step, LibraryCall):
+    if isinstance(step, LibraryCall | RecurrentLayers):
         return set(step.results)
     if isinstance(step, Scan):
         return {step.buffer, *step.written}

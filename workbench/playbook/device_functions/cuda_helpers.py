@@ -169,6 +169,9 @@ struct Moments {
     float squares;
 };
 """,
+    "logistic": """
+__device__ float logistic(float x) { return 1.0f / (1.0f + expf(-x)); }
+""",
     "sum": """
 struct Sum {
     template <typename T>

@@ -43,6 +43,7 @@ from workbench.playbook.estimates.loop_estimate import loop_time
 from workbench.playbook.estimates.pairs_estimate import pairs_time
 from workbench.playbook.estimates.patches_estimate import patches_time
 from workbench.playbook.estimates.product_estimate import convolution_product_time, product_time
+from workbench.playbook.estimates.recurrent_estimate import recurrent_time
 from workbench.playbook.estimates.row_estimate import HEARD_US, row_time
 from workbench.playbook.estimates.row_tables_estimate import row_tables_time
 from workbench.playbook.estimates.scan_rows_estimate import scan_rows_time
@@ -65,6 +66,7 @@ from workbench.playbook.ir.program import (
     LibraryCall,
     MatrixProduct,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
 )
@@ -164,6 +166,8 @@ def _step(asked: Asked, step: ProgramStep) -> Estimate:
             return convolution_product_time(asked, step)
         case Convolution():
             return convolution_time(asked, step)
+        case RecurrentLayers():
+            return recurrent_time(asked, step)
         case MatrixProduct():
             return product_time(asked, step)
         case Kernel():

@@ -25,6 +25,7 @@ from workbench.playbook.ir.program import (
     LibraryCall,
     MatrixProduct,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
 )
@@ -55,6 +56,8 @@ from workbench.playbook.kernels.patches_kernel import patches_kernel
 from workbench.playbook.kernels.patches_tiling import patches_tiling
 from workbench.playbook.kernels.pooled_kernel import pooled_kernel
 from workbench.playbook.kernels.product_kernel import product_kernel
+from workbench.playbook.kernels.recurrent_kernel import recurrent_kernel
+from workbench.playbook.kernels.recurrent_tiling import recurrent_tiling
 from workbench.playbook.kernels.row_layers import row_step
 from workbench.playbook.kernels.row_tables_kernel import row_tables_kernel
 from workbench.playbook.kernels.scan_rows_kernel import scan_rows_kernel
@@ -115,6 +118,10 @@ class _Writer:
             case MatrixProduct():
                 name = self._called(step.stores[0].buffer)
                 return step, product_kernel(self.site, _tail_divided(self.site, step), name)
+            case RecurrentLayers():
+                tiling = recurrent_tiling(step, step.warp_units, self.site.declared_sizes)
+                assert tiling is not None  # the others are the library's
+                return step, recurrent_kernel(self.site, step, self._called(step.cell), tiling)
             case Scatter():
                 return step, scatter_step(self.site, step, self._named("at_places"), self.names)
             case Kernel(parts=(_, *_)):

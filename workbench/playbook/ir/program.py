@@ -356,7 +356,63 @@ class MatrixProduct:
 
 InPlaceOfCall = Convolution | MatrixProduct
 """A kernel that does a library call's work, and what is made of its results."""
-ProgramStep = Kernel | LibraryCall | Scan | Scatter | InPlaceOfCall
+
+Cell = Literal["lstm", "gru", "rnn_tanh", "rnn_relu"]
+"""What a unit of a recurrent layer computes, as torch calls it."""
+CELL_GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+"""Rows of weights that a unit has."""
+
+
+@dataclass(frozen=True)
+class RecurrentLayers:
+    """Layers of a recurrent network, step after step, that one kernel goes through; all of float32.
+
+    Torch's order everywhere: of the layers' parameters, and of gates in a layer's rows of weights.
+    """
+
+    cell: Cell
+    source: str
+    """Buffer of what the first layer reads."""
+    offset: Size
+    steps: tuple[Size, Size]
+    """Elements from one step to the next in it, and from one row of the batch to the next; those of a row lie
+    side by side."""
+    states: tuple[str, ...]
+    """Buffers of what every layer begins with, (layers * ways, batch, hidden); of an LSTM its cells too."""
+    weights: tuple[tuple[str, str], ...]
+    """Buffers, by layer and way: (gates * hidden, inputs), and (gates * hidden, hidden)."""
+    biases: tuple[tuple[str, str], ...]
+    """The same of what is added to both; empty without."""
+    length: Size
+    batch: Size
+    inputs: int
+    """Elements of a row that the first layer reads."""
+    hidden: int
+    ways: int
+    """Two where each layer goes through the steps in both directions."""
+    results: tuple[str, ...]
+    """Buffers of all steps of the last layer, and of every layer's last states."""
+    made_steps: tuple[Size, Size]
+    """The same of the last layer's steps in their buffer."""
+    warp_units: int = 1
+    """Units of a warp."""
+
+    @property
+    def layers(self) -> int:
+        return len(self.weights) // self.ways
+
+    @property
+    def gates(self) -> int:
+        return CELL_GATES[self.cell]
+
+    @property
+    def read(self) -> tuple[str, ...]:
+        """All buffers that it is given."""
+        pairs = (*self.weights, *self.biases)
+        return (self.source, *self.states, *(name for pair in pairs for name in pair))
+
+
+ProgramStep = Kernel | LibraryCall | Scan | Scatter | InPlaceOfCall | RecurrentLayers
 
 
 @dataclass

@@ -18,6 +18,7 @@ from workbench.playbook.analysis.matrix_products import (
     worth_a_product,
     worth_multiplying,
 )
+from workbench.playbook.analysis.recurrent_layers import layers_of
 from workbench.playbook.analysis.windows_behind import with_windows
 from workbench.playbook.ir.expr import Pool
 from workbench.playbook.ir.program import (
@@ -27,9 +28,11 @@ from workbench.playbook.ir.program import (
     LibraryCall,
     Program,
     ProgramStep,
+    RecurrentLayers,
 )
 from workbench.playbook.kernels.convolution_tiling import BLOCKS, tiling_of
 from workbench.playbook.kernels.patches_tiling import THREADS, pairable, patches_tiling, shares_of
+from workbench.playbook.kernels.recurrent_tiling import recurrent_tiling
 from workbench.playbook.schedules.schedule import Schedule, schedule_of
 
 
@@ -44,8 +47,9 @@ def made_by_kernels(
 
     Where a schedule has every call's work done as suits it, ``each`` says how: None for the library.
     """
+    steps = [_recurrent(program, step, schedule, cases) or step for step in steps]
     if not (_convolves(schedule) or _multiplies(schedule)):
-        return list(steps)
+        return steps
 
     def made_of(call: LibraryCall) -> InPlaceOfCall | None:
         ways = ways_of_call(program, call, schedule, cases)
@@ -66,6 +70,17 @@ def made_by_kernels(
         return more if fits else None
 
     return in_place_of_calls(program, steps, made_of, joined)
+
+
+def _recurrent(
+    program: Program, step: ProgramStep, schedule: Schedule, cases: Sequence[Mapping[str, int]]
+) -> RecurrentLayers | None:
+    """The layers of a call that a kernel goes through, where the schedule has it so."""
+    units = schedule.recurrent_units
+    made = layers_of(program, step) if units and isinstance(step, LibraryCall) else None
+    if made is None or recurrent_tiling(made, units, cases) is None:
+        return None
+    return replace(made, warp_units=units)
 
 
 def ways_of_call(

@@ -16,6 +16,7 @@ from workbench.playbook.ir.program import (
     Kernel,
     LibraryCall,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
     Store,
@@ -70,6 +71,8 @@ def read_and_written(step: ProgramStep | Store) -> tuple[set[str], set[str]]:
             return {load.buffer for value in step.values for load in _loads(value)}, set(step.written)
         case Scatter():
             return set(step.read), {step.buffer}
+        case RecurrentLayers():
+            return set(step.read), set(step.results)
         case Store():
             return {load.buffer for load in _loads(step.value)}, {step.buffer}
     found = [read_and_written(store) for store in step.stores]

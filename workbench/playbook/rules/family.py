@@ -20,6 +20,7 @@ from workbench.playbook.ir.program import (
     LibraryCall,
     Program,
     ProgramStep,
+    RecurrentLayers,
     Scan,
     Scatter,
 )
@@ -52,6 +53,8 @@ def _words(program: Program, step: ProgramStep) -> str:
         return f"running {step.op} {'backwards' if step.backwards else 'forwards'}"
     if isinstance(step, Scatter):
         return f"{step.op} at places"
+    if isinstance(step, RecurrentLayers):
+        return f"recurrent {step.cell}"
     if isinstance(step, InPlaceOfCall) or step.stores[0].level == "flat":
         return "pointwise"
     return _row_words(program, step)

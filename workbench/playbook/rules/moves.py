@@ -26,6 +26,7 @@ from workbench.playbook.rules.few_seeds import few_seeds
 from workbench.playbook.rules.flat_seeds import flat_seeds
 from workbench.playbook.rules.pair_seeds import pair_seeds
 from workbench.playbook.rules.product_seeds import product_seeds
+from workbench.playbook.rules.recurrent_seeds import recurrent_seeds
 from workbench.playbook.rules.seeds import best_at_each, mean_us, times_of, unlike, worth_timing
 from workbench.playbook.rules.shared_seeds import joined_at_once, shared_by_clusters, taking_turns
 from workbench.playbook.rules.weight_seeds import weight_seeds
@@ -86,6 +87,7 @@ _WEIGHT = (
     "few_split",
     "walk_down",
     "rolled_steps",
+    "recurrent_layers",
     "axis_a_thread",
     "staged_rows",
     "strip",
@@ -304,7 +306,7 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
-    others += [*convolution_seeds(problem), *product_seeds(problem), *few_seeds(problem)]
+    others += [*convolution_seeds(problem), *product_seeds(problem), *few_seeds(problem), *recurrent_seeds(problem)]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]

@@ -114,6 +114,8 @@ class Schedule:
     """Each product is made as suits it: by the library, or so."""
     split_k: int = 1
     """Blocks that share the terms of a tile of such a product; ``EACH`` (0) for what suits each product."""
+    recurrent_units: int = 0
+    """Units of a warp, where a kernel goes through recurrent layers step by step; 0 for the library."""
     strip: int = 0
     """Results one below the other that a thread has where windows overlap; 0 where each has a thread."""
     side: int = 0
@@ -400,6 +402,7 @@ def schedule_of(vector: Vector) -> Schedule:
         multiply=values.get("matrix_product") == "three_tf32",
         multiply_each=values.get("matrix_product") == "each",
         split_k=int(values.get("split_k", "1").replace("each", str(EACH))),
+        recurrent_units=number("recurrent_layers"),
         strip=number("strip"),
         side=number("walk_down"),
         down=int(values.get("walk_rows", "32")),

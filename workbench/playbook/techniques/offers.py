@@ -19,6 +19,7 @@ from workbench.playbook.kernels.few_tiling import AT_A_TIME, SPLITS, few_tiling
 from workbench.playbook.kernels.lookback_kernel import MOST_OF_A_TILE, may_tile, tiles_of
 from workbench.playbook.kernels.own_sums import has_few_places
 from workbench.playbook.kernels.pair_tiling import tiling_of
+from workbench.playbook.kernels.recurrent_tiling import UNITS, recurrent_tiling
 from workbench.playbook.kernels.stacked import SMALL_PIECE, may_tell
 from workbench.playbook.kernels.together_kernel import always_together, fits_together
 from workbench.playbook.kernels.together_rows import any_in_turns
@@ -463,6 +464,19 @@ def strip(traits: Traits, settings: Settings) -> tuple[str, ...]:
 
 def rolled_steps(traits: Traits, settings: Settings) -> tuple[str, ...]:
     return ("off", "8", "16", "32") if traits.recurrences and settings["fusion"] == "all" else ()
+
+
+def recurrent_layers(traits: Traits, settings: Settings) -> tuple[str, ...]:
+    """Where a warp's units, so many of them, have room for their sums."""
+    if not traits.recurrent or settings["fusion"] != "all":
+        return ()
+    cases = traits.declared_cases
+    able = [
+        units
+        for units in UNITS
+        if any(recurrent_tiling(made, units, cases) is not None for made in traits.recurrent)
+    ]
+    return ("off", *map(str, able)) if able else ()
 
 
 def axis_a_thread(traits: Traits, settings: Settings) -> tuple[str, ...]:

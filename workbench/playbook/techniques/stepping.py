@@ -29,6 +29,28 @@ STEPPING = (
         ),
     ),
     Technique(
+        name="recurrent_layers",
+        title="all steps of recurrent layers in one launch",
+        values=("off", "1", "2", "4"),
+        offers=offers.recurrent_layers,
+        structural=True,
+        bottleneck="latency",
+        look_for="microseconds a step; whether the weights are read again at each of them",
+        teaches=(
+            "A step of an LSTM is a small product: ten rows times 1024 x 512 weights, which an H100 could do "
+            "in a microsecond. But the next one needs its result, so a library launches a kernel a step, or "
+            "one that reads all weights again, and takes seven microseconds, for each layer by itself. Here "
+            "one launch goes through all of it (Diamos et al., Persistent RNNs: Stashing Recurrent Weights "
+            "On-Chip, 2016). A block has some units of one layer for good, and their weights wait in its "
+            "shared memory; of a step it reads the row that the layer is given and the states that the "
+            "layer's blocks have left, and tells the others when its own are there: a counter in memory, a "
+            "fence before it. Layers do not wait for whole sequences: a layer's step needs the same step of "
+            "the layer below, so all layers are at work, each a step or two behind the one below it. What "
+            "it is given is multiplied while the states of the step before are still awaited. In both "
+            "directions a layer needs both ends of the one below, and all blocks work at one layer."
+        ),
+    ),
+    Technique(
         name="steps_by",
         title="who waits between two steps of a row",
         values=("block", "warp"),

@@ -20,6 +20,7 @@ from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.matrix_products import products_in, worth_multiplying
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
 from workbench.playbook.analysis.plane_turns import planes_of
+from workbench.playbook.analysis.recurrent_layers import layers_in
 from workbench.playbook.analysis.recurrences import recurrence_of
 from workbench.playbook.analysis.repeats import slow_repeats
 from workbench.playbook.analysis.row_cuts import cut_of
@@ -43,6 +44,7 @@ from workbench.playbook.ir.program import (
     Kernel,
     LibraryCall,
     MatrixProduct,
+    RecurrentLayers,
     Program,
     Scan,
     Scatter,
@@ -170,6 +172,8 @@ class Traits(Outline):
     """Kernels without rows that a convolution's kernel from patches makes, too."""
     products: tuple[MatrixProduct, ...]
     """The same of matrices of some size."""
+    recurrent: tuple[RecurrentLayers, ...]
+    """Recurrent layers that a kernel can go through."""
     pairs: tuple[Pairs, ...]
     """Those of kernels whose results are pairs of rows, where both axes are worth a tile."""
     few: tuple[FewRows, ...]
@@ -359,6 +363,7 @@ def _traits(digest: str, holder: Unkeyed[Problem], without: frozenset[str]) -> T
         convolutions=convolutions,
         in_place=in_place_of(convolutions, products, declared),
         products=products,
+        recurrent=layers_in(program),
         pairs=tuple(pairs.values()),
         few=tuple(few.values()),
         by_lanes=tuple(step for step in scanned if isinstance(step, Scan)),

@@ -1,0 +1,100 @@
+"""How the units of recurrent layers lie on blocks and warps, and where their weights wait.
+
+Owns the numbers; recurrent_kernel.py has the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from workbench.model import DTYPE_BYTES, H100
+from workbench.playbook.ir.program import Cell, RecurrentLayers
+
+LANES = 32
+UNITS = (1, 2, 4)
+"""Units that a warp may have: their weights are read once for all rows, a row once for all of them."""
+_MOST_WARPS = 16
+_SUMS: dict[Cell, int] = {"lstm": 4, "gru": 4, "rnn_tanh": 1, "rnn_relu": 1}
+"""Sums of a unit: its gates; of a GRU's new state what the input gives and what the state gives apart."""
+_REGISTERS, _BESIDE = 65536, 64
+"""Registers of a multiprocessor, and those that a thread needs beside its sums and weights."""
+_PARTS = 1024
+"""Bytes of shared memory that a block has beside weights: what the system takes."""
+_MOST_SUMS = 128
+
+
+@dataclass(frozen=True)
+class RecurrentTiling:
+    """A team of blocks for each layer that is at work at a time, and for each way through the steps."""
+
+    at_once: int
+    """Layers at work at a time."""
+    team: int
+    """Blocks of a layer's way."""
+    warps: int
+    """Of a block."""
+    units: int
+    """Of a warp."""
+    rows: int
+    """Of the batch that a warp has sums for at a time."""
+    sums: int
+    """Of a unit and a row."""
+    on_chip: bool
+    """Weights wait in shared memory; else they are read again at each step, from L2 where that has room."""
+    shared_bytes: int
+
+    @property
+    def size(self) -> int:
+        """Sums of a lane, with as many more as make a power of two."""
+        return 1 << (self.units * self.rows * self.sums - 1).bit_length()
+
+    def blocks(self, made: RecurrentLayers) -> int:
+        """Of the launch."""
+        return self.at_once * made.ways * self.team
+
+
+def widest_of(made: RecurrentLayers) -> int:
+    """Elements of a row that any of the layers reads of the one below."""
+    return max(made.inputs, made.hidden * made.ways if made.layers > 1 else 0)
+
+
+def recurrent_tiling(
+    made: RecurrentLayers, units: int, cases: Sequence[Mapping[str, int]]
+) -> RecurrentTiling | None:
+    """With so many units a warp; None where a block would need more threads than it may have.
+
+    As many layers at once as have room for their weights in shared memory; in both directions one, since the
+    next needs both ends of it.
+    """
+    most = made.layers if made.ways == 1 else 1
+    tried = [_with(made, units, cases, at_once) for at_once in range(most, 0, -1)]
+    found = [one for one in tried if one is not None]
+    return next((one for one in found if one.on_chip), found[-1] if found else None)
+
+
+def _with(
+    made: RecurrentLayers, units: int, cases: Sequence[Mapping[str, int]], at_once: int
+) -> RecurrentTiling | None:
+    teams = at_once * made.ways
+    most_blocks = H100.sm_count // teams
+    if not most_blocks:
+        return None
+    warps = -(-made.hidden // (most_blocks * units))
+    if warps > _MOST_WARPS:
+        return None
+    sums = _SUMS[made.cell]
+    room = _REGISTERS // max(LANES * warps, 256) - _BESIDE - 4 * units * made.gates
+    rows_most = min(LANES, min(room, _MOST_SUMS) // sums) // units
+    if rows_most < 1:
+        return None
+    batch = max(made.batch.at(case) for case in cases)
+    rows = -(-batch // -(-batch // rows_most)) if batch else 1
+    team = -(-made.hidden // (warps * units))
+    row = widest_of(made) + made.hidden
+    kept = warps * units * made.gates * row * DTYPE_BYTES["f32"]
+    tiling = RecurrentTiling(at_once, team, warps, units, rows, sums, True, kept)
+    beside = _PARTS + warps * tiling.size * DTYPE_BYTES["f32"]
+    if kept + beside <= H100.shared_bytes_per_sm:
+        return tiling
+    return RecurrentTiling(at_once, team, warps, units, rows, sums, False, 0)

@@ -26,20 +26,17 @@ from workbench.numerics.dtypes import UNIT, accumulate_unit, is_float
 from workbench.numerics.movement import CASTS, MOVES
 from workbench.numerics.operators import argument, free_of_layout, last_read, operator
 from workbench.numerics.pointwise import POINTWISE
+from workbench.numerics.reach import COARSER, Reach, farthest
 from workbench.numerics.running import Result, Running
 from workbench.numerics.steps import STEPS
 from workbench.numerics.tracked import LARGEST, Tracked, deviation, exact, narrowing
 
-COARSER = 8
-"""Times an honest rounding: three bits."""
 DRAWS = 16
 """Of a result that turns over in every second draw, all agree once in thirty thousand."""
 AT_ONCE, AT_ONCE_ON_A_CARD = 2**23, 2**28
 """Elements of results that are wanted at the same time, of the draws that are made side by side."""
 HELD, HELD_ON_A_CARD = 2**28, 2**31
 """The same of draws that are made in one walk through the graph: 2 and 16 GB."""
-ON_TOP = 4
-"""Standard deviations of honest roundings that come on top of what has turned over."""
 HARDLY = 1e-200
 """An error that is none, and yet keeps its value from being taken for one that nobody rounded."""
 ALIKE = 1e-9
@@ -264,25 +261,6 @@ def _on_a_grid(value: Tensor, to: Tensor, unit: float) -> Tensor:
     return torch.ldexp((fraction * steps).round() / steps, exponent) / to
 
 
-@dataclass(frozen=True, eq=False)
-class Reach:
-    """How far one output moves, elementwise; inf where some draw leaves the range of a dtype."""
-
-    far: Tensor
-    """At most, in all draws, and no less than is usual."""
-    usual: Tensor
-    """Root mean square over the draws of some line through the element, the largest of these."""
-
-    @property
-    def allowed(self) -> Tensor:
-        """What an honest kernel may be off by, beside storing it.
-
-        Half of what is usual is added. A softmax that turned over completely in some draws moved as far as it
-        can, and so it does in an honest kernel, whose other roundings, an eighth of these, come on top.
-        """
-        return self.far + ON_TOP / COARSER * self.usual
-
-
 def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[Reach, ...] | None:
     """How far each element of each output moves in ``DRAWS`` draws.
 
@@ -309,7 +287,7 @@ def reach(graph: Graph, tensors: Mapping[str, Tensor], still: Running) -> tuple[
         for mine, more in zip(found, moves, strict=True):
             mine += more
         left -= now
-    return tuple(_farthest(torch.cat(moves)) for moves in found)
+    return tuple(farthest(torch.cat(moves)) for moves in found)
 
 
 def _tried(
@@ -387,14 +365,3 @@ def _at_edges(graph: Graph) -> list[Ref]:
 
 def _jumps(node: OpNode, item: int) -> bool:
     return node.base_name in STEPS or not is_float(node.outs[item].dtype)
-
-
-def _farthest(moves: Tensor) -> Reach:
-    """Of draws along the first axis; no less than what is usual along any other, as one element may have been
-    lucky in all of them."""
-    most = moves.amax(0)
-    squares = moves.square().mean(0)
-    usual = squares.mean().sqrt().expand_as(most)
-    for axis in range(squares.dim()):
-        usual = torch.maximum(usual, squares.mean(axis, keepdim=True).sqrt())
-    return Reach(torch.maximum(most, usual), usual)

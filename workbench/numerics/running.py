@@ -26,6 +26,7 @@ from workbench.numerics.operators import argument, free_of_layout, last_read, op
 from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
+from workbench.numerics.recurrences import CELLS, recurrent
 from workbench.numerics.spectra import transformed
 from workbench.numerics.sums_of_products import SumsOfProducts
 from workbench.numerics.tracked import Tracked, deviation, exact, rounded
@@ -349,6 +350,14 @@ def _operands(arg: Any) -> list[Any]:
     return [one for each in arg for one in _operands(each)] if isinstance(arg, list) else [arg]
 
 
+def _recurrent(run: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
+    found = recurrent(op, args, dtype)
+    if found is not None:
+        return found
+    run.unknown.append(str(op))
+    return _probed(op, args, kwargs, (dtype,) * (3 if "lstm" in str(op) else 2))
+
+
 def _view(_: Running, op: Any, args: list[Any], kwargs: dict[str, Any], dtype: DType) -> Result:
     if isinstance(args[1], torch.dtype):
         return movement.bits_as(args[0], dtype)
@@ -389,6 +398,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
     ),
+    **dict.fromkeys(CELLS, _recurrent),
     "view": _view, "copy": _copied, **dict.fromkeys(movement.CASTS, _cast),
 }  # fmt: skip
 

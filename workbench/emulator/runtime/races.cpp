@@ -149,8 +149,9 @@ bool published(const Launch& launch, uint64_t one, uint64_t other) {
 constexpr uint32_t kNoTime = ~0u;
 
 // ``then``: the earlier access's time in its own block; with kTells where blocks are ordered generously.
+// ``word``: both accesses are of a word by which blocks tell one another.
 void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64_t earlier,
-                 uint32_t other_pc, uint32_t meeting, uint32_t then, uint32_t epoch) {
+                 uint32_t other_pc, uint32_t meeting, uint32_t then, uint32_t epoch, bool word) {
   if (meeting != worker.launch->meeting) return;  // a grid barrier lies between
   Fault fault = race(kind, *lane.event, other_pc, rank_in_global_key(earlier));
   uint64_t block = (earlier >> 33) - 1;
@@ -158,9 +159,10 @@ void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64
   Moment mine{worker.barrier_epoch, lane.thread->warp};
   Moment its{epoch, static_cast<uint32_t>(rank_in_global_key(earlier) / kWarp)};
   bool others = block != worker.block, tells = (when | then) & kTells;
-  // A word of a __device__ variable may carry a value and the news of it at once, which takes no fence: there
-  // only plain accesses are held against one another.
+  // A word may carry a value and the news of it at once, which takes no fence: where both sides say so, and of
+  // __device__ variables where one does, only plain accesses are held against one another.
   if ((lane.event->kind & kVariable) && tells) return;
+  if (others && word) return;
   if (others && tells ? published(*worker.launch, block, worker.block)
                       : worker.launch->order->knows(worker.block, mine, when & ~kTells, block, its, then & ~kTells))
     return;
@@ -174,16 +176,20 @@ void enter_global(Worker& worker, const LaneEvent& lane, GlobalCell& cell, uint6
   bool reads = (lane.event->kind & kActionMask) == kRead;
   uint64_t write = __atomic_load_n(&cell.write, __ATOMIC_RELAXED),
            read = __atomic_load_n(&cell.read, __ATOMIC_RELAXED);
+  uint32_t when = static_cast<uint32_t>(lane.event->value);
   bool one_request = !reads && cell.write_request == worker.request && write >> 33 == key >> 33;
   if (conflict_in_global(write, key) && !one_request)
     note_global(worker, lane, reads ? "race_read_after_write" : "race_write_after_write", write,
-                cell.write_pc, cell.write_meeting, cell.write_time, cell.write_epoch);
+                cell.write_pc, cell.write_meeting, cell.write_time, cell.write_epoch,
+                when & cell.write_time & kTells);
   if (!reads && conflict_in_global(read, key))
-    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting, kNoTime, 0);
+    note_global(worker, lane, "race_write_after_read", read, cell.read_pc, cell.read_meeting, kNoTime, 0,
+                when & cell.read_tells & kTells);
   __atomic_store_n(reads ? &cell.read : &cell.write, key, __ATOMIC_RELAXED);
   (reads ? cell.read_pc : cell.write_pc) = lane.event->pc;
   (reads ? cell.read_meeting : cell.write_meeting) = worker.launch->meeting;
-  if (!reads) cell.write_time = static_cast<uint32_t>(lane.event->value);
+  if (reads) cell.read_tells = when & kTells;
+  if (!reads) cell.write_time = when;
   if (!reads) cell.write_epoch = worker.barrier_epoch;
   if (!reads) cell.write_request = worker.request;
 }

@@ -154,6 +154,7 @@ struct GlobalCell {
   uint32_t write_pc, read_pc;
   uint32_t write_request;
   uint32_t write_meeting, read_meeting;
+  uint32_t read_tells;  // kTells where the last read was of a word by which blocks tell one another
 };
 
 struct Tally {

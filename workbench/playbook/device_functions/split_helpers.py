@@ -202,6 +202,43 @@ __device__ inline float2 hear(volatile unsigned long long* word, unsigned long l
     return {__uint_as_float(unsigned(both)), __uint_as_float(unsigned(both >> 32))};
 }
 """,
+    "hear_rows": """
+// Blocks tell one another states so that no fence need stand between a state and the news that it is there:
+// zero says nothing yet, and a state of zero is told as -0.
+__device__ inline void tell_state(float* told, float state) {
+    const unsigned int word = __float_as_uint(state);
+    *reinterpret_cast<volatile unsigned int*>(told) = word == 0 ? 0x80000000 : word;
+}
+
+// Brings rows of STATES states to shared memory as soon as others have told them. A thread asks for several
+// before it looks at the first, and asks again until all are there. Rows beyond `there` are the last again.
+template <int OF_BATCH, int STATES, int BLOCK>
+__device__ void hear_rows(float* to, const float* told, size_t apart, int there) {
+    constexpr int ALL = OF_BATCH * STATES, MOST = 8, SHARE = (ALL + BLOCK - 1) / BLOCK;
+    constexpr int DEEP = SHARE < MOST ? SHARE : MOST;
+    const volatile unsigned int* const words = reinterpret_cast<const volatile unsigned int*>(told);
+    for (int begin = threadIdx.x; begin < ALL; begin += DEEP * BLOCK) {
+        unsigned int word[DEEP];
+        bool waits;
+        do {
+            waits = false;
+#pragma unroll
+            for (int d = 0; d < DEEP; ++d) {
+                const int at = min(begin + d * BLOCK, ALL - 1);
+                word[d] = words[min(at / STATES, there - 1) * apart + at % STATES];
+                waits |= word[d] == 0;
+            }
+        } while (waits);
+#pragma unroll
+        for (int d = 0; d < DEEP; ++d) {
+            const int at = begin + d * BLOCK;
+            if (at < ALL) {
+                to[at] = __uint_as_float(word[d]);
+            }
+        }
+    }
+}
+""",
     "whole": """
 // A whole number of the two halves that two words carry.
 __device__ inline long long whole(float low, float high) {

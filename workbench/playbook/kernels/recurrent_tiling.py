@@ -6,7 +6,7 @@ Owns the numbers; recurrent_kernel.py has the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, H100
 from workbench.playbook.ir.program import Cell, RecurrentLayers
@@ -22,6 +22,8 @@ _REGISTERS, _BESIDE = 65536, 64
 _PARTS = 1024
 """Bytes of shared memory that a block has beside weights: what the system takes."""
 _MOST_SUMS = 128
+_MOST_OF_ROWS = 65536
+"""Bytes of shared memory for rows of the batch: of what a layer reads, and of its states."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class RecurrentTiling:
     on_chip: bool
     """Weights wait in shared memory; else they are read again at each step, from L2 where that has room."""
     shared_bytes: int
+    """Of weights, and of rows of the batch."""
 
     @property
     def size(self) -> int:
@@ -85,16 +88,16 @@ def _with(
         return None
     sums = _SUMS[made.cell]
     room = _REGISTERS // max(LANES * warps, 256) - _BESIDE - 4 * units * made.gates
-    rows_most = min(LANES, min(room, _MOST_SUMS) // sums) // units
+    row = (widest_of(made) + made.hidden) * DTYPE_BYTES["f32"]
+    rows_most = min(min(LANES, min(room, _MOST_SUMS) // sums) // units, _MOST_OF_ROWS // row)
     if rows_most < 1:
         return None
     batch = max(made.batch.at(case) for case in cases)
     rows = -(-batch // -(-batch // rows_most)) if batch else 1
     team = -(-made.hidden // (warps * units))
-    row = widest_of(made) + made.hidden
-    kept = warps * units * made.gates * row * DTYPE_BYTES["f32"]
-    tiling = RecurrentTiling(at_once, team, warps, units, rows, sums, True, kept)
-    beside = _PARTS + warps * tiling.size * DTYPE_BYTES["f32"]
-    if kept + beside <= H100.shared_bytes_per_sm:
+    waiting = rows * row
+    kept = warps * units * made.gates * row
+    tiling = RecurrentTiling(at_once, team, warps, units, rows, sums, True, kept + waiting)
+    if kept + waiting + _PARTS + warps * tiling.size * DTYPE_BYTES["f32"] <= H100.shared_bytes_per_sm:
         return tiling
-    return RecurrentTiling(at_once, team, warps, units, rows, sums, False, 0)
+    return replace(tiling, on_chip=False, shared_bytes=waiting)

@@ -62,7 +62,7 @@ RISKS: Mapping[str, str] = {
     "row_tables": "All columns are written out: long text for the compiler, and registers for what is kept.",
     "walk_rows": "Short walks read more rows twice; long ones leave fewer warps.",
     "strip": "More registers a thread, fewer threads; the last strip of a plane may be mostly empty.",
-    "recurrent_layers": "Blocks wait for one another at every step, so all of them must be on the card at once.",
+    "recurrent_layers": "Blocks wait for one another at every step, so all must be on the card at once.",
     "rolled_steps": "Steps wait for one another; a thread a result, or a vector of them: threads may be few.",
     "staged_rows": "Shared memory and a barrier a block, which stores nothing before all its rows are made.",
     "axis_a_thread": "More registers a thread, and fewer threads.",

@@ -306,7 +306,12 @@ def _structures(problem: Problem) -> list[Vector]:
             if cache == "reread":
                 found[settled(problem, (*across, *_FROM_END))] = None
     others = [*flat_seeds(problem), *pair_seeds(problem), *_scanning(problem), *weight_seeds(problem)]
-    others += [*convolution_seeds(problem), *product_seeds(problem), *few_seeds(problem), *recurrent_seeds(problem)]
+    others += [
+        *convolution_seeds(problem),
+        *product_seeds(problem),
+        *few_seeds(problem),
+        *recurrent_seeds(problem),
+    ]
     apart = [*others, *found, *_abreast(problem), *taking_turns(problem)]
     apart = [*_in_tables(problem, apart), *apart]
     return [*apart, *_sharing_launches(problem, apart)]

@@ -20,8 +20,8 @@ from workbench.playbook.analysis.lines import Lines, lines_of
 from workbench.playbook.analysis.matrix_products import products_in, worth_multiplying
 from workbench.playbook.analysis.pairs import Pairs, pairs_of
 from workbench.playbook.analysis.plane_turns import planes_of
-from workbench.playbook.analysis.recurrent_layers import layers_in
 from workbench.playbook.analysis.recurrences import recurrence_of
+from workbench.playbook.analysis.recurrent_layers import layers_in
 from workbench.playbook.analysis.repeats import slow_repeats
 from workbench.playbook.analysis.row_cuts import cut_of
 from workbench.playbook.analysis.row_passes import RowSpace, passes_of, waiting_loads
@@ -44,8 +44,8 @@ from workbench.playbook.ir.program import (
     Kernel,
     LibraryCall,
     MatrixProduct,
-    RecurrentLayers,
     Program,
+    RecurrentLayers,
     Scan,
     Scatter,
 )

@@ -162,7 +162,7 @@ void note_global(Worker& worker, const LaneEvent& lane, const char* kind, uint64
   // A word may carry a value and the news of it at once, which takes no fence: where both sides say so, and of
   // __device__ variables where one does, only plain accesses are held against one another.
   if ((lane.event->kind & kVariable) && tells) return;
-  if (others && word) return;
+  if (word) return;
   if (others && tells ? published(*worker.launch, block, worker.block)
                       : worker.launch->order->knows(worker.block, mine, when & ~kTells, block, its, then & ~kTells))
     return;

@@ -19,8 +19,8 @@ from workbench.playbook.text.names import Names
 
 _WORDS = """
 LAYERS WAYS HIDDEN INPUTS WIDEST GATES TEAM WARPS UNITS AT_A_TIME SUMS SIZE GATE_ROW EACH ALIKE AT_ONCE BLOCK
-VEC LENGTH BATCH weights mine lane warp way layer stage inputs unit step now first batch sums parts bias row r u
-g q k j at total here cell state value weight given kept own next_cell told told_step before rows read_rows
+VEC LENGTH BATCH weights mine lane warp way layer stage inputs unit step now first batch sums parts bias row
+r u g q k j at total here cell state value weight given kept own next_cell told told_step before rows read_rows
 state_rows of of_inputs of_states input_bias state_bias enters forgets leaves reset update candidate place
 there below on_chip
 """.split()  # noqa: SIM905
@@ -111,9 +111,9 @@ class _Recurrent:
     def _numbers(self) -> list[str]:
         made, tiling = self.made, self.tiling
         lines = [
-            "// TEAM blocks have a layer, in one of WAYS directions, and a warp UNITS of its units, through all",
-            "// steps. A step adds up, for AT_A_TIME rows of the batch, what the units' weights give with the row",
-            "// that the layer reads, and with its states of the step before.",
+            "// TEAM blocks have a layer, in one of WAYS directions, and a warp UNITS of its units, through",
+            "// all steps. A step adds up, for AT_A_TIME rows of the batch, what the units' weights give with",
+            "// the row that the layer reads, and with its states of the step before.",
             f"constexpr int LAYERS = {made.layers}, WAYS = {made.ways}, AT_ONCE = {tiling.at_once};",
             f"constexpr int INPUTS = {made.inputs}, HIDDEN = {made.hidden}, GATES = {made.gates};",
             f"constexpr int WIDEST = {widest_of(made)}, GATE_ROW = WIDEST + HIDDEN;",
@@ -154,9 +154,10 @@ class _Recurrent:
             "float* const state_rows = read_rows + AT_A_TIME * WIDEST;",
         ]
         if self.tiling.on_chip:
-            lines.append(
-                "float* const mine = state_rows + AT_A_TIME * HIDDEN + warp * UNITS * GATES * GATE_ROW;"
-            )
+            lines += [
+                "float* const weights = state_rows + AT_A_TIME * HIDDEN;",
+                "float* const mine = weights + warp * UNITS * GATES * GATE_ROW;",
+            ]
         return [*lines, "__shared__ float parts[WARPS][SIZE];"]
 
     def _first_layer(self) -> str:
@@ -326,8 +327,8 @@ class _Recurrent:
             inside.append("const float kept = state_rows[lane % AT_A_TIME * HIDDEN + own];")
         inside += [*_STATES[self.made.cell], *self._handed_on()]
         return [
-            "// Each lane gives away half of its sums and takes the same half of another's; then those of one",
-            "// unit and row lie side by side.",
+            "// Each lane gives away half of its sums and takes the same half of another's; then those of",
+            "// one unit and row lie side by side.",
             "join_lanes<Sum, SIZE>(sums);",
             f"constexpr int EACH = SIZE < {LANES} ? 1 : SIZE / {LANES};",
             f"constexpr int ALIKE = SIZE < {LANES} ? {LANES} / SIZE : 1;",

@@ -14,6 +14,9 @@ _PRODUCTS = {"mm": 1, "bmm": 1, "addmm": 2, "baddbmm": 2, "mv": 0, "convolution"
 """Position of the operand whose sizes tell how many multiplications make one result."""
 _LIBRARY_SHARE = 4
 """A convolution is left to a library, which is faster than an emulated loop by more than this."""
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+_OF_A_STEP = 2**13
+"""Of one unit of a recurrent layer at one step, beside its products: lanes join sums, and blocks wait."""
 
 
 def elements(problem: Problem, sizes: Mapping[str, int]) -> int:
@@ -30,7 +33,7 @@ def fixed_elements(problem: Problem) -> int:
 
 
 def multiplications(problem: Problem, sizes: Mapping[str, int]) -> int:
-    """Of matrix products and convolutions; everything else costs its elements."""
+    """Of matrix products, convolutions and recurrent layers; everything else costs its elements."""
     dims: dict[str, tuple[Dim, ...]] = {spec.name: spec.dims for spec in problem.tensors}
     total = 0
     for node in problem.graph.nodes:
@@ -41,6 +44,8 @@ def multiplications(problem: Problem, sizes: Mapping[str, int]) -> int:
 
 def _of_node(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[str, int]) -> int:
     kind = node.base_name
+    if kind in _RECURRENT:
+        return _of_layers(node, dims, sizes)
     if kind not in _PRODUCTS or len(node.args) <= _PRODUCTS[kind]:
         return 0
     operand = node.args[_PRODUCTS[kind]]
@@ -52,6 +57,17 @@ def _of_node(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[s
         return results * _count(shape[1:], sizes) // _LIBRARY_SHARE
     inner = shape[-1] if kind == "mv" else shape[-2]
     return results * size_of(inner, sizes)
+
+
+def _of_layers(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[str, int]) -> int:
+    """Every row of the batch meets all weights at each step, and all units have something to do."""
+    params = node.args[2]
+    assert isinstance(params, tuple)
+    weights = [dims[one.ref] for one in params if isinstance(one, Ref) and len(dims[one.ref]) > 1]
+    units = math.prod(size_of(dim, sizes) for dim in node.outs[1].dims)
+    batch = size_of(node.outs[1].dims[1], sizes)
+    steps = _count(node.outs[0].dims[:2], sizes) // max(batch, 1)
+    return steps * (batch * sum(_count(one, sizes) for one in weights) + units // max(batch, 1) * _OF_A_STEP)
 
 
 def _count(dims: tuple[Dim, ...], sizes: Mapping[str, int]) -> int:

@@ -85,7 +85,8 @@ uint64_t emu_warp_operation(int operation, unsigned mask, uint64_t value, int ar
 void** emu_warp_exchange(void* pointer, unsigned products, const char* instruction);
 unsigned emu_active_mask();
 void emu_device_fence();
-void emu_looked(const void* where);  // a look at what others may have written: very many in a row are a loop that waits
+// A look at what others may have written: very many in a row are a loop that waits. `again` as a volatile read.
+void emu_looked(const void* where, bool again);
 void emu_yield();  // lets the other threads run: for loops that wait for a value
 long long emu_clock64();  // goes on with every look, so that no kernel is told from it where it runs
 void emu_trap(const char* message);

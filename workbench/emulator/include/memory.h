@@ -34,22 +34,22 @@ EMU_LOAD(__ldca)
 EMU_LOAD(__ldlu)
 // Past the first-level cache: what reads so may wait for another block. Only checked modules tell.
 #ifdef __SANITIZE_THREAD__
-#define EMU_LOOKED                 \
+#define EMU_LOOKED(AGAIN)          \
   {                                \
     EMU_FENCE;                     \
-    emu_looked(pointer);           \
+    emu_looked(pointer, AGAIN);    \
   }
 #else
-#define EMU_LOOKED
+#define EMU_LOOKED(AGAIN)
 #endif
 template <class T>
 EMU_INLINE T __ldcg(const T* pointer) {
-  EMU_LOOKED
+  EMU_LOOKED(false)
   return *pointer;
 }
 template <class T>
 EMU_INLINE T __ldcv(const T* pointer) {
-  EMU_LOOKED
+  EMU_LOOKED(true)
   EMU_FENCE;
   return *pointer;
 }

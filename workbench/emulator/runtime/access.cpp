@@ -141,6 +141,8 @@ ALWAYS_INLINE void log_event(Worker& worker, Thread& thread, const Event& event)
   thread.log[thread.logged++] = event;
 }
 
+constexpr uint64_t kWidest = 16;  // bytes of one load
+
 ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const void* return_address,
                           bool tells = false) {
   Worker* worker = current_worker;
@@ -173,7 +175,7 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
     check_buffer(*worker, thread, buffers[buffer], event);
     event.kind |= buffer < worker->launch->config.buffers ? kGlobal : kGlobal | kVariable;
     if (const Order* order = worker->launch->order.get())
-      event.value = order->now(worker->block) | (tells || thread.looked == address ? kTells : 0);
+      event.value = order->now(worker->block) | (tells || address - thread.looked < kWidest ? kTells : 0);
   }
   if (UNLIKELY(address & (size - 1))) bad_access(*worker, thread, event, "misaligned");
   if (worker->tracing) log_event(*worker, thread, event);
@@ -311,14 +313,15 @@ void __tsan_vptr_update(void**, void*) {}
 void __tsan_vptr_read(void**) {}
 void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
-void emu_looked(const void* pointer) {
+// ``again``: as with a volatile read, whatever was told by then.
+void emu_looked(const void* pointer, bool again) {
   emu::Worker* worker = emu::current_worker;
   if (!worker || !worker->running) return;
   emu::poll(*worker, *worker->running, CALLER);
   emu::Order* order = emu::order_at(*worker, ADDRESS(pointer));
   if (!order || !pointer) return;
   worker->launch->converses = true;
-  if (!order->look(worker->block, worker->moment(), ADDRESS(pointer))) return;
+  if (!order->look(worker->block, worker->moment(), ADDRESS(pointer)) && !again) return;
   emu::listen(*worker);
   worker->running->looked = ADDRESS(pointer);
 }

@@ -333,7 +333,7 @@ void emu_device_fence() {
   if (!launch.fenced.empty()) launch.fenced[current_worker->block].store(1, std::memory_order_relaxed);
   emu::settle(*current_worker->running);
   if (launch.order) launch.order->fence(current_worker->block);
-  emu_looked(nullptr);  // a loop that fences and reads may be waiting
+  emu_looked(nullptr, false);  // a loop that fences and reads may be waiting
 }
 
 void emu_yield() {

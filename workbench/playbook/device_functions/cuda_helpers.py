@@ -449,6 +449,7 @@ __device__ T block_reduce(T value) {
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "load": ("pack",),
     "load_if": ("load",),
+    "hear_rows": ("pack",),
     "load_where": ("load",),
     "load_row": ("load",),
     "load_group": ("load",),

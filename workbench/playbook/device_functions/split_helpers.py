@@ -210,30 +210,52 @@ __device__ inline void tell_state(float* told, float state) {
     *reinterpret_cast<volatile unsigned int*>(told) = word == 0 ? 0x80000000 : word;
 }
 
-// Brings rows of STATES states to shared memory as soon as others have told them. A thread asks for several
-// before it looks at the first, and asks again until all are there. Rows beyond `there` are the last again.
-template <int OF_BATCH, int STATES, int BLOCK>
+// What is told in WIDE words side by side, past the first-level cache, which would not see it come.
+template <int WIDE>
+__device__ Pack<unsigned int, WIDE> load_told(const float* told) {
+    Pack<unsigned int, WIDE> words;
+    if constexpr (WIDE == 4) {
+        const uint4 all = __ldcv(reinterpret_cast<const uint4*>(told));
+        words = {all.x, all.y, all.z, all.w};
+    } else {
+        const volatile unsigned int* const from = reinterpret_cast<const volatile unsigned int*>(told);
+#pragma unroll
+        for (int q = 0; q < WIDE; ++q) {
+            words.at[q] = from[q];
+        }
+    }
+    return words;
+}
+
+// Brings rows of STATES states to shared memory as soon as others have told them, by GROUP threads. A thread
+// asks for several before it looks at the first, and asks again until all are there. Rows beyond `there` are
+// the last again.
+template <int OF_BATCH, int STATES, int GROUP, int WIDE>
 __device__ void hear_rows(float* to, const float* told, size_t apart, int there) {
-    constexpr int ALL = OF_BATCH * STATES, MOST = 8, SHARE = (ALL + BLOCK - 1) / BLOCK;
-    constexpr int DEEP = SHARE < MOST ? SHARE : MOST;
-    const volatile unsigned int* const words = reinterpret_cast<const volatile unsigned int*>(told);
-    for (int begin = threadIdx.x; begin < ALL; begin += DEEP * BLOCK) {
-        unsigned int word[DEEP];
+    using Words = Pack<unsigned int, WIDE>;
+    constexpr int OF_ROW = STATES / WIDE, ALL = OF_BATCH * OF_ROW, SHARE = (ALL + GROUP - 1) / GROUP;
+    constexpr int DEEP = SHARE < 8 ? SHARE : 8;
+    for (int begin = threadIdx.x % GROUP; begin < ALL; begin += DEEP * GROUP) {
+        Words words[DEEP];
         bool waits;
         do {
             waits = false;
 #pragma unroll
             for (int d = 0; d < DEEP; ++d) {
-                const int at = min(begin + d * BLOCK, ALL - 1);
-                word[d] = words[min(at / STATES, there - 1) * apart + at % STATES];
-                waits |= word[d] == 0;
+                const int at = min(begin + d * GROUP, ALL - 1);
+                const float* const from = told + min(at / OF_ROW, there - 1) * apart + at % OF_ROW * WIDE;
+                words[d] = load_told<WIDE>(from);
+#pragma unroll
+                for (int q = 0; q < WIDE; ++q) {
+                    waits |= words[d].at[q] == 0;
+                }
             }
         } while (waits);
 #pragma unroll
         for (int d = 0; d < DEEP; ++d) {
-            const int at = begin + d * BLOCK;
+            const int at = begin + d * GROUP;
             if (at < ALL) {
-                to[at] = __uint_as_float(word[d]);
+                *reinterpret_cast<Words*>(to + at * WIDE) = words[d];
             }
         }
     }

@@ -9,21 +9,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from workbench.model import DTYPE_BYTES, H100
-from workbench.playbook.ir.program import Cell, RecurrentLayers
+from workbench.playbook.ir.program import RecurrentLayers
 
 LANES = 32
-UNITS = (1, 2, 4)
+UNITS = (1, 2, 3, 4)
 """Units that a warp may have: their weights are read once for all rows, a row once for all of them."""
-_MOST_WARPS = 16
-_SUMS: dict[Cell, int] = {"lstm": 4, "gru": 4, "rnn_tanh": 1, "rnn_relu": 1}
-"""Sums of a unit: its gates; of a GRU's new state what the input gives and what the state gives apart."""
-_REGISTERS, _BESIDE = 65536, 64
+_MOST_WARPS = 12
+"""Of each half of a block."""
+_REGISTERS, _BESIDE = 65536, 48
 """Registers of a multiprocessor, and those that a thread needs beside its sums and weights."""
 _PARTS = 1024
 """Bytes of shared memory that a block has beside weights: what the system takes."""
 _MOST_SUMS = 128
 _MOST_OF_ROWS = 65536
-"""Bytes of shared memory for rows of the batch: of what a layer reads, and of its states."""
+"""Bytes of shared memory for rows of a turn: of what a layer reads, and of its states."""
 
 
 @dataclass(frozen=True)
@@ -35,13 +34,13 @@ class RecurrentTiling:
     team: int
     """Blocks of a layer's way."""
     warps: int
-    """Of a block."""
+    """Of each half of a block: those that read, and those that wait for states."""
     units: int
     """Of a warp."""
     rows: int
     """Of the batch that a warp has sums for at a time."""
-    sums: int
-    """Of a unit and a row."""
+    gates: int
+    """Sums of a unit and a row."""
     on_chip: bool
     """Weights wait in shared memory; else they are read again at each step, from L2 where that has room."""
     shared_bytes: int
@@ -50,7 +49,7 @@ class RecurrentTiling:
     @property
     def size(self) -> int:
         """Sums of a lane, with as many more as make a power of two."""
-        return 1 << (self.units * self.rows * self.sums - 1).bit_length()
+        return 1 << (self.units * self.rows * self.gates - 1).bit_length()
 
     def blocks(self, made: RecurrentLayers) -> int:
         """Of the launch."""
@@ -86,18 +85,17 @@ def _with(
     warps = -(-made.hidden // (most_blocks * units))
     if warps > _MOST_WARPS:
         return None
-    sums = _SUMS[made.cell]
-    room = _REGISTERS // max(LANES * warps, 256) - _BESIDE - 4 * units * made.gates
+    room = _REGISTERS // max(2 * LANES * warps, 256) - _BESIDE - 4 * units * made.gates
     row = (widest_of(made) + made.hidden) * DTYPE_BYTES["f32"]
-    rows_most = min(min(LANES, min(room, _MOST_SUMS) // sums) // units, _MOST_OF_ROWS // row)
+    rows_most = min(LANES // units, min(room, _MOST_SUMS) // (units * made.gates), _MOST_OF_ROWS // row)
     if rows_most < 1:
         return None
     batch = max(made.batch.at(case) for case in cases)
     rows = -(-batch // -(-batch // rows_most)) if batch else 1
     team = -(-made.hidden // (warps * units))
-    waiting = rows * row
+    waiting = 2 * rows * row
     kept = warps * units * made.gates * row
-    tiling = RecurrentTiling(at_once, team, warps, units, rows, sums, True, kept + waiting)
-    if kept + waiting + _PARTS + warps * tiling.size * DTYPE_BYTES["f32"] <= H100.shared_bytes_per_sm:
+    tiling = RecurrentTiling(at_once, team, warps, units, rows, made.gates, True, kept + waiting)
+    if kept + waiting + _PARTS + 3 * warps * tiling.size * DTYPE_BYTES["f32"] <= H100.shared_bytes_per_sm:
         return tiling
     return replace(tiling, on_chip=False, shared_bytes=waiting)

@@ -31,7 +31,7 @@ STEPPING = (
     Technique(
         name="recurrent_layers",
         title="all steps of recurrent layers in one launch",
-        values=("off", "1", "2", "4"),
+        values=("off", "1", "2", "3", "4"),
         offers=offers.recurrent_layers,
         structural=True,
         bottleneck="latency",

@@ -102,6 +102,7 @@ TITLES: Mapping[tuple[str, str], str] = {
     ("recurrent_layers", "off"): "Leave recurrent layers to the library",
     ("recurrent_layers", "1"): "All steps of recurrent layers in one launch, a unit a warp",
     ("recurrent_layers", "2"): "All steps of recurrent layers in one launch, two units a warp",
+    ("recurrent_layers", "3"): "All steps of recurrent layers in one launch, three units a warp",
     ("recurrent_layers", "4"): "All steps of recurrent layers in one launch, four units a warp",
     ("rolled_steps", "off"): "All steps of a recurrence one below the other",
     ("rolled_steps", "8"): "A loop over the steps of a recurrence, eight on their way",

@@ -210,18 +210,21 @@ __device__ inline void tell_state(float* told, float state) {
     *reinterpret_cast<volatile unsigned int*>(told) = word == 0 ? 0x80000000 : word;
 }
 
-// What is told in WIDE words side by side, past the first-level cache, which would not see it come.
+// What is told in WIDE words side by side; volatile, so that it comes from L2 each time.
 template <int WIDE>
 __device__ Pack<unsigned int, WIDE> load_told(const float* told) {
     Pack<unsigned int, WIDE> words;
-    if constexpr (WIDE == 4) {
-        const uint4 all = __ldcv(reinterpret_cast<const uint4*>(told));
-        words = {all.x, all.y, all.z, all.w};
+    if constexpr (WIDE % 2 == 0) {
+#pragma unroll
+        for (int q = 0; q < WIDE; q += 2) {
+            const unsigned long long two = *reinterpret_cast<const volatile unsigned long long*>(told + q);
+            words.at[q] = unsigned(two);
+            words.at[q + 1] = unsigned(two >> 32);
+        }
     } else {
-        const volatile unsigned int* const from = reinterpret_cast<const volatile unsigned int*>(told);
 #pragma unroll
         for (int q = 0; q < WIDE; ++q) {
-            words.at[q] = from[q];
+            words.at[q] = *reinterpret_cast<const volatile unsigned int*>(told + q);
         }
     }
     return words;

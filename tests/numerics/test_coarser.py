@@ -16,12 +16,13 @@ from workbench.model import Arg, Graph, OpNode, OutputSpec, Problem, Ref
 from workbench.numerics import bounds as limits
 from workbench.numerics import coarser
 from workbench.numerics.bounds import FEWER_BITS, OutputBound, bounds
-from workbench.numerics.coarser import Reach, most_at_once, reach
+from workbench.numerics.coarser import most_at_once, reach
 from workbench.numerics.compare import compare
 from workbench.numerics.conditioning import Oracle
 from workbench.numerics.inputs import draw
 from workbench.numerics.kinds import InputKind
 from workbench.numerics.operators import last_read
+from workbench.numerics.reach import Reach, farthest
 from workbench.numerics.running import Running
 from workbench.numerics.tracked import Tracked
 from workbench.problem.capture import read_cell
@@ -309,6 +310,6 @@ def test_what_has_turned_over_may_be_rounded_besides() -> None:
     """
     moves = torch.full((16, 8, 64), 0.01)
     moves[3, 5] = 1.0
-    found = coarser._farthest(moves).allowed
+    found = farthest(moves).allowed
     assert bool((found[5] > 1.02).all()) and bool((found[5] < 1.5).all())
     assert bool((found[0] < 0.5).all()), "other rows are held to more than what turned over in one"

@@ -18,10 +18,11 @@ from torch import Tensor
 
 from workbench.model import DType, Problem, size_of
 from workbench.numerics.chosen_places import admitting
-from workbench.numerics.coarser import Reach, reach
+from workbench.numerics.coarser import reach
 from workbench.numerics.conditioning import MORE_PROBES, PROBES, Oracle
 from workbench.numerics.dtypes import U32, UNIT, accumulate_unit, is_float
 from workbench.numerics.order import Order, in_order, orders
+from workbench.numerics.reach import Reach
 from workbench.numerics.running import Running
 from workbench.numerics.steps import NOISE, allowed_share
 from workbench.numerics.tracked import TINY, Step, Tie, Tracked, all_finite, deviation

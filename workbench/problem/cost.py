@@ -15,8 +15,9 @@ _PRODUCTS = {"mm": 1, "bmm": 1, "addmm": 2, "baddbmm": 2, "mv": 0, "convolution"
 _LIBRARY_SHARE = 4
 """A convolution is left to a library, which is faster than an emulated loop by more than this."""
 _RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
-_OF_A_STEP = 2**13
-"""Of one unit of a recurrent layer at one step, beside its products: lanes join sums, and blocks wait."""
+_OF_A_ROW, _OF_A_STEP = 2**13, 2**15
+"""Of one unit of a recurrent layer, for each row of the batch and for each step, beside its products: lanes
+join sums, and blocks wait for one another."""
 
 
 def elements(problem: Problem, sizes: Mapping[str, int]) -> int:
@@ -65,9 +66,10 @@ def _of_layers(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping
     assert isinstance(params, tuple)
     weights = [dims[one.ref] for one in params if isinstance(one, Ref) and len(dims[one.ref]) > 1]
     units = math.prod(size_of(dim, sizes) for dim in node.outs[1].dims)
-    batch = size_of(node.outs[1].dims[1], sizes)
-    steps = _count(node.outs[0].dims[:2], sizes) // max(batch, 1)
-    return steps * (batch * sum(_count(one, sizes) for one in weights) + units // max(batch, 1) * _OF_A_STEP)
+    batch = max(1, size_of(node.outs[1].dims[1], sizes))
+    rows, units = _count(node.outs[0].dims[:2], sizes), units // batch
+    products = rows * sum(_count(one, sizes) for one in weights)
+    return products + rows * units * _OF_A_ROW + rows // batch * units * _OF_A_STEP
 
 
 def _count(dims: tuple[Dim, ...], sizes: Mapping[str, int]) -> int:

@@ -15,10 +15,13 @@ from workbench.model import Case, Problem, Target, Value, base_name
 from workbench.model.systems import MATRIX_AT
 from workbench.problem.slow_calls import (
     ORDERED,
+    RECURRENT,
     SOLVING,
     TAKEN_APART,
     ordered_rows,
     ordering_us,
+    recurrent_steps,
+    recurrent_us,
     solving_us,
 )
 from workbench.referee.launchtime import Shape, Traffic, launch_time
@@ -91,6 +94,8 @@ def _eager_op_us(target: Target, op: EagerOp) -> float:
         return library_us(target, unique, 0.0) + TAKEN_APART[name] * 1e-3 * op.written_bytes / 4
     if name in ORDERED and op.row:
         return library_us(target, unique, 0.0) + ordering_us(name, op.elements / op.row, op.row)
+    if name in RECURRENT and op.row:
+        return library_us(target, unique, 0.0) + recurrent_us(op.row)
     if name in SOLVING and op.row:
         return library_us(target, unique, 0.0) + solving_us(name, op.elements / op.row**2, op.row)
     if op.flops or name in EXTERNAL:
@@ -159,6 +164,9 @@ def compile_us(target: Target, problem: Problem, case: Case, operations: tuple[E
                 _, shape, _ = one.inputs[0]
                 rows, row = ordered_rows(one.node.op, shape, one.node.args, dict(one.node.kwargs))
                 time_us += ordering_us(one.name, rows, row)
+            if one.name in RECURRENT:
+                _, shape, _ = one.inputs[0]
+                time_us += recurrent_us(recurrent_steps(one.name, shape, one.node.args))
             if one.name in SOLVING:
                 _, shape, _ = one.inputs[MATRIX_AT.get(one.name, 0)]
                 time_us += solving_us(one.name, math.prod(shape[:-2]), shape[-1])

@@ -19,7 +19,7 @@ from workbench.model.systems import MATRIX_AT
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
-from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows
+from workbench.problem.slow_calls import ORDERED, RECURRENT, SOLVING, ordered_rows, recurrent_steps
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, factors, library_operations
 
@@ -69,10 +69,13 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _row(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
-    """Length of the rows an operation works on that gives each a block of its own; of a matrix, its rows."""
+    """Length of the rows an operation works on that gives each a block of its own; of a matrix, its rows; of
+    recurrent layers, their steps."""
     base = base_name(name)
     if base in SOLVING:
         return int(args[MATRIX_AT.get(base, 0)].shape[-1])
+    if base in RECURRENT:
+        return recurrent_steps(base, args[0].shape, args)
     if base in ORDERED:
         return ordered_rows(name, args[0].shape, args, kwargs)[1]
     if base not in ROW_OPS or not args[0].dim():

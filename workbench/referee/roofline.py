@@ -24,7 +24,16 @@ from workbench.model import (
 )
 from workbench.model.systems import MATRIX_AT
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
-from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows, ordering_us, solving_us
+from workbench.problem.slow_calls import (
+    ORDERED,
+    RECURRENT,
+    SOLVING,
+    ordered_rows,
+    ordering_us,
+    recurrent_steps,
+    recurrent_us,
+    solving_us,
+)
 from workbench.referee.baselines import START_US, EagerOp, compile_us, eager_us, library_us
 from workbench.referee.launchtime import Bound, LaunchTime, Shape, Traffic, launch_time
 from workbench.referee.least_bytes import least_moved
@@ -262,6 +271,10 @@ def _beyond_bytes_us(plan: Plan, step: Library) -> float:
         assert isinstance(matrix, BufferArg)
         shape = plan.meta_of(matrix.buffer).shape
         return solving_us(name, math.prod(shape[:-2]), shape[-1])
+    if name in RECURRENT:
+        given = step.args[0]
+        assert isinstance(given, BufferArg)
+        return recurrent_us(recurrent_steps(name, plan.meta_of(given.buffer).shape, step.args))
     if name not in ORDERED or not isinstance(step.args[0], BufferArg):
         return 0.0
     shape = plan.meta_of(step.args[0].buffer).shape

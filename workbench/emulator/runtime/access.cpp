@@ -3,6 +3,7 @@
 // The module is compiled with -fsanitize=thread and linked without the sanitizer's library: these are
 // its hooks. An access is checked against the launch's buffers and the block's shared arrays; one that
 // would go astray is reported and its thread ended, so the emulator's own process is never corrupted.
+#include <algorithm>
 #include <cstring>
 
 #include "access.h"
@@ -181,10 +182,15 @@ ALWAYS_INLINE void access(uint64_t address, unsigned size, uint8_t action, const
   if (worker->tracing) log_event(*worker, thread, event);
 }
 
-// The order of blocks where one of them, which runs, uses a place that others may use too; else null.
+// A place that other blocks may use too.
+ALWAYS_INLINE bool is_for_all(const Worker& worker, uint64_t address) {
+  return !holds(worker.shared_span, address) && address - worker.running->stack_low >= kStackBytes;
+}
+
+// The order of blocks where one of them, which runs, uses such a place; else null.
 ALWAYS_INLINE Order* order_at(const Worker& worker, uint64_t address) {
-  if (LIKELY(!worker.launch->order) || holds(worker.shared_span, address)) return nullptr;
-  return address - worker.running->stack_low < kStackBytes ? nullptr : worker.launch->order.get();
+  if (LIKELY(!worker.launch->order)) return nullptr;
+  return is_for_all(worker, address) ? worker.launch->order.get() : nullptr;
 }
 
 void tell(uint64_t address) {
@@ -206,8 +212,9 @@ ALWAYS_INLINE void store(uint64_t address, unsigned size, const void* return_add
   if (last.address == address && last.kind == (kWrite | kShared)) thread.unsettled = &last;
 }
 
-NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address) {
-  if (++thread.polls < kPolls) return;
+// ``again``: what was not there a moment ago another thread has to put there.
+NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address, bool again = false) {
+  if (++thread.polls < kPolls && !again) return;
   thread.wait_pc = return_address;
   yield(worker, thread);
 }
@@ -218,12 +225,34 @@ void listen(Worker& worker) {
   if (!listened.empty()) listened[worker.block].store(1, std::memory_order_relaxed);
 }
 
+// Whether the thread has asked at this place a moment ago.
+bool asks_again(Thread& thread, uint64_t address) {
+  if (std::find(std::begin(thread.asked), std::end(thread.asked), address) != std::end(thread.asked)) return true;
+  thread.asked[thread.asked_next++ % kAsked] = address;
+  return false;
+}
+
+// The same read once more takes the place of the last one: how often a thread asks in vain depends on whose turn
+// it is here, and says nothing of what a GPU would read.
+bool replaced(Worker& worker, Thread& thread, uint64_t address, const void* return_address) {
+  uint32_t pc = module_offset(worker, return_address), known = std::min<uint32_t>(thread.logged, kAsked);
+  for (Event* event = thread.log + thread.logged; known--;) {
+    if ((--event)->address != address || event->pc != pc || (event->kind & kActionMask) != kRead) continue;
+    if (const Order* order = worker.launch->order.get()) event->value = order->now(worker.block) | kTells;
+    return true;
+  }
+  return false;
+}
+
 void volatile_read(uint64_t address, unsigned size, const void* return_address) {
-  if (current_worker && current_worker->running) listen(*current_worker);
-  access(address, size, kRead, return_address, true);
   Worker* worker = current_worker;
   if (!worker || !worker->running) return;
-  poll(*worker, *worker->running, return_address);
+  listen(*worker);
+  Thread& thread = *worker->running;
+  bool again = is_for_all(*worker, address) && asks_again(thread, address);
+  if (!again || !worker->tracing || !replaced(*worker, thread, address, return_address))
+    access(address, size, kRead, return_address, true);
+  poll(*worker, thread, return_address, again);
   if (order_at(*worker, address)) {
     worker->running->looking = address;
     worker->launch->converses = true;

@@ -262,7 +262,8 @@ void start_threads(Worker& worker) {
     thread.copies.clear();
     thread.orders_registers = false;
     thread.shown_in_epoch = 0;
-    thread.logged = thread.replayed = thread.polls = 0;
+    thread.logged = thread.replayed = thread.polls = thread.asked_next = 0;
+    std::fill(std::begin(thread.asked), std::end(thread.asked), 0);
     thread.last_pc = thread.barrier_pc = 0;
     thread.unsettled = nullptr;
     if (!worker.log_memory.empty()) thread.log = &worker.log_memory[thread.lane * kLogCapacity];

@@ -76,6 +76,8 @@ struct Copies {
   void clear();
 };
 
+constexpr int kAsked = 32;
+
 struct Thread {
   void* stack_pointer = nullptr;
   Stack* stack = nullptr;
@@ -95,6 +97,8 @@ struct Thread {
   bool orders_registers;    // has called wgmma.fence
   uint32_t shown_in_epoch;  // when it last let the tensor core see what it had written to shared memory
   uint32_t polls;  // atomics and volatile reads since the thread last let others run
+  uint64_t asked[kAsked];  // places of its last volatile reads: to ask there again is to wait
+  uint32_t asked_next;
   // What it waits for, and with which operands.
   int operation, argument, width;
   unsigned mask;

@@ -6,13 +6,11 @@ Owns which library calls those are. Writes no text; recurrent_kernel.py does.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
 
 from workbench.model import base_name
 from workbench.playbook.analysis.matrix_products import as_it_lies
 from workbench.playbook.ir.program import (
     CELL_GATES,
-    Cell,
     LibraryArgument,
     LibraryCall,
     Program,
@@ -58,7 +56,7 @@ def layers_of(program: Program, call: LibraryCall) -> RecurrentLayers | None:
     time, rows = (1, 0) if batch_first else (0, 1)
     made = (out[2], out[1] * out[2]) if batch_first else (out[1] * out[2], out[2])
     return RecurrentLayers(
-        cell=cast(Cell, name),
+        cell=name,
         source=source,
         offset=offset,
         steps=(steps[time], steps[rows]),

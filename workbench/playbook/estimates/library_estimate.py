@@ -13,7 +13,16 @@ from workbench.playbook.estimates.library_work import alone_bytes_of, asked_of
 from workbench.playbook.estimates.scatter_estimate import A_CLOCK, served_us
 from workbench.playbook.ir.program import LibraryArgument, LibraryCall
 from workbench.playbook.ir.sizes import product
-from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows, ordering_us, solving_us
+from workbench.problem.slow_calls import (
+    ORDERED,
+    RECURRENT,
+    SOLVING,
+    ordered_rows,
+    ordering_us,
+    recurrent_steps,
+    recurrent_us,
+    solving_us,
+)
 
 _SORTED_US, _SORTED_BYTES = 80.0, 128
 """Of a library that sorts its indices before it adds, and what it moves for each: fitted to one number, the
@@ -42,6 +51,11 @@ def _beyond_bytes_us(asked: Asked, call: LibraryCall) -> float:
         assert isinstance(matrix, LibraryArgument)
         order = asked.at((matrix.shape or asked.program.buffers[matrix.buffer].shape)[-1])
         return solving_us(name, _elements(asked, matrix) / order**2, order)
+    if name in RECURRENT:
+        given = call.args[0]
+        assert isinstance(given, LibraryArgument)
+        shape = [asked.at(size) for size in given.shape or asked.program.buffers[given.buffer].shape]
+        return recurrent_us(recurrent_steps(name, shape, call.args))
     match call:
         case LibraryCall(op="aten.index_put.default", args=(_, tuple() as given, _, True)):
             indices = [_elements(asked, one) for one in given if isinstance(one, LibraryArgument)]

@@ -43,6 +43,9 @@ from workbench.referee.work import FREE, factors, flops, library_operations, siz
 
 NOTHING_OWN = "no kernel of its own: the reference's library calls"
 EAGER, COMPILE = "eager (model)", "compile (model)"
+STEP_US = 3.0
+"""Of a step of recurrent layers whose blocks tell one another their states: 1.8 to 7 us on an H200, for 24
+kernels of twelve networks (docs/notes/2026-12-01-recurrent-layers.md)."""
 OWN_SHARE = 0.55
 """Of a unit's peak that products in a kernel of one's own reach: convolutions on an H100 had 33 to 41 TFLOPS
 on float32 units, 66 to 94 by three products of TF32 (receipt 2026-11-26-h100-patches.json)."""
@@ -66,6 +69,8 @@ class _Work:
     """Of its products, done directly."""
     instructions: float
     contract: Contract
+    steps: int
+    """Of recurrent layers, each of which waits for the one before it; 0 without."""
 
 
 def case_times(
@@ -95,7 +100,8 @@ def case_time(
 ) -> CaseTime:
     """Model one declared case."""
     arithmetic = sum(one.instructions for one in sized(problem, case))
-    work = _Work(direct_flops(problem, case), arithmetic, problem.contract)
+    steps = _steps(problem, case, plan)
+    work = _Work(direct_flops(problem, case), arithmetic, problem.contract, steps)
     parts = list(_parts(target, plan, compiled, seen, work)) or [_Part(0.0, 0.0, "launch", "nothing")]
     total = sum(part.us for part in parts) + START_US
     time_us, told = max(total, target.launch_us + START_US), [part.told for part in parts]
@@ -117,6 +123,23 @@ def case_time(
         bound=_bound(parts),
         note="; ".join(dict.fromkeys(told)),
     )
+
+
+def _steps(problem: Problem, case: Case, plan: Plan) -> int:
+    """Steps that follow one another in recurrent layers that no library call goes through.
+
+    Layers may be at work at the same time, but in both directions each needs both ends of the one below.
+    """
+    if any(base_name(step.op) in RECURRENT for step in plan.steps if isinstance(step, Library)):
+        return 0
+    found = 0
+    for one in sized(problem, case):
+        if one.name in RECURRENT:
+            layers, both_ways, batch_first = one.node.args[4], one.node.args[7], one.node.args[8]
+            assert isinstance(layers, int)
+            length = one.output[1 if batch_first else 0]
+            found += length * layers if both_ways else length + layers - 1
+    return found
 
 
 def _is_reference(problem: Problem, case: Case, plan: Plan) -> bool:
@@ -212,6 +235,7 @@ def _launch_part(
     time = launch_time(target, shape, traffic)
     told = _told(launch, shape, traffic, time, counted)
     met = target.meeting_of(shape.blocks) if launch.cooperative else 0.0
+    met += STEP_US * work.steps if launch.cooperative or len(plan.launches) == 1 else 0.0
     return _Part(time.us + met + target.launch_us, target.launch_us, time.bound, told)
 
 

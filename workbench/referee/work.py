@@ -69,6 +69,11 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             seen = few * (few + 1) // 2 + (queries - few) * keys
             pairs = seen if len(args) > 5 and args[5] is True else queries * keys
             return 2.0 * math.prod(inputs[0][:-2]) * pairs * (inputs[1][-1] + inputs[2][-1])
+        case (
+            "lstm" | "gru" | "rnn_tanh" | "rnn_relu"
+        ):  # matrices are weights, which every row meets each step
+            rows = math.prod(output[:2])
+            return 2.0 * rows * sum(math.prod(shape) for shape in inputs if len(shape) == 2)
         case "conv1d" | "conv2d" | "conv3d" | "_trilinear":  # the weight has all that is summed over
             return 2.0 * results * math.prod(inputs[1][1:])
         case _:

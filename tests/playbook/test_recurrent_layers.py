@@ -110,7 +110,9 @@ def test_what_comes_before_and_behind_has_kernels_of_its_own() -> None:
     source = source_of(problem, 1)
     assert source.count("__global__") == 3
     check(around, source, tensors)
-    assert "recurrent" not in family_of(problem).name  # as the library has it: a kernel is the search's choice
+    assert (
+        "recurrent" not in family_of(problem).name
+    )  # as the library has it: a kernel is the search's choice
 
 
 def test_layers_of_states_of_another_width_stay_the_librarys() -> None:
@@ -150,4 +152,6 @@ def test_the_model_prefers_it_where_the_library_goes_step_by_step() -> None:
     plain = settled(problem, ())
     ours = settled(problem, (("recurrent_layers", "2"), ("vector_width", "4")))
     assert predicted_factor(problem, plain, ours, H100) > 2
-    assert any(("recurrent_layers", "off") not in card.vector for card in seed_vectors(problem, H100, count=4))
+    assert any(
+        ("recurrent_layers", "off") not in card.vector for card in seed_vectors(problem, H100, count=4)
+    )

@@ -106,7 +106,7 @@ def test_what_follows_a_layer_is_a_kernel_and_is_judged() -> None:
     right = judge(problem, Kernel(source=source), H100, options, lambda stage: None)
     assert right.passed, right.outcome
     assert 0.0 < (right.worst_ratio or 0.0) < 0.5
-    assert all("running error" in check.note for check in right.checks)
+    assert not any("by probing" in check.note for check in right.checks)
     other = source.replace("rnn_weight_hh_l0,", "rnn_weight_hh_l0_reverse,", 1)
     assert other != source
     wrong = judge(problem, Kernel(source=other), H100, options, lambda stage: None)

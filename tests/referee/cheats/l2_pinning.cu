@@ -7,6 +7,7 @@
 // claims nothing; the clock on a GPU flushes, rotates inputs and resets persisting lines.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=cdiv(n, 128), block=128, args=[x, y, n])

@@ -8,6 +8,7 @@
 // run inline PTX and claims nothing; the clock makes such lines ordinary before every sample.
 /* plan
 def plan(x):
+    require(x.is_contiguous, "contiguous only")
     n = x.numel
     y = empty_like(x)
     launch("residual", grid=cdiv(n, 128), block=128, args=[x, y, n])

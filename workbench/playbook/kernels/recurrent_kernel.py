@@ -18,7 +18,8 @@ from workbench.playbook.text.names import Names
 
 _WORDS = """
 LAYERS WAYS HIDDEN INPUTS WIDEST GATES TEAM WARPS UNITS AT_A_TIME SIZE GATE_ROW EACH ALIKE AT_ONCE GROUP
-WIDE VEC LENGTH BATCH weights mine lane warp way layer stage inputs unit step now first batch sums given_parts
+WIDE VEC STEPS ALL_ROWS
+weights mine lane warp way layer stage inputs unit step now first batch sums given_parts
 own_parts bias row r u g q k j at total here cell state value weight given kept own next_cell told told_step
 before rows read_rows state_rows of of_inputs of_states input_bias state_bias enters forgets leaves reset
 update candidate place there below on_chip reads thread pieces turn turns piece count ready mine_now own_sums
@@ -70,9 +71,7 @@ class _Recurrent:
             self.frame.own_width = _WIDTH
             self.frame.divisors |= {number(made.inputs), number(made.hidden)}
             self.frame.vectors |= {name for pair in made.weights for name in pair}
-        site.macros.name(made.length, "LENGTH")
-        site.macros.name(made.batch, "BATCH")
-        self.length, self.batch = self._size(made.length), self._size(made.batch)
+        self.length, self.batch = "STEPS", "ALL_ROWS"
 
     def _told(self) -> str:
         """A buffer for the states of all layers and steps, zero at first."""
@@ -111,6 +110,7 @@ class _Recurrent:
             "// TEAM blocks have a layer, in one of WAYS directions, and a warp UNITS of its units, through",
             "// all steps. A step adds up, for AT_A_TIME rows of the batch, what the units' weights give",
             "// with the row that the layer reads, and with its states of the step before.",
+            f"constexpr int STEPS = {self._size(made.length)}, ALL_ROWS = {self._size(made.batch)};",
             f"constexpr int LAYERS = {made.layers}, WAYS = {made.ways}, AT_ONCE = {tiling.at_once};",
             f"constexpr int INPUTS = {made.inputs}, HIDDEN = {made.hidden}, GATES = {made.gates};",
             f"constexpr int WIDEST = {widest_of(made)}, GATE_ROW = WIDEST + HIDDEN;",
@@ -273,7 +273,7 @@ class _Recurrent:
             f"const float* const below = {below} + first * WAYS * HIDDEN;",
             "hear_rows<AT_A_TIME, WAYS * HIDDEN, GROUP, WIDE>(rows, below, WAYS * HIDDEN, there);",
         ]
-        return [*block("if (layer == 0)", given), *block("else", heard)]
+        return _either("layer == 0", given, heard)
 
     def _states(self) -> list[str]:
         """States of the step before: what the layer began with, or what all of its blocks have told."""
@@ -287,7 +287,7 @@ class _Recurrent:
             f"const float* const before = told + ({last}) * told_step + first * WAYS * HIDDEN;",
             "hear_rows<AT_A_TIME, HIDDEN, GROUP, WIDE>(rows, before, WAYS * HIDDEN, there);",
         ]
-        return [*block("if (step == 0)", given), *block("else", heard)]
+        return _either("step == 0", given, heard)
 
     def _copied(self, count: str, source: str, apart: str) -> list[str]:
         """Rows of an argument, as they are; those beyond the batch are its last one again."""
@@ -359,3 +359,9 @@ class _Recurrent:
         if made.cell == "lstm":
             lines.append(f"{self.frame.pointer(made.results[2])}[place] = next_cell;")
         return lines
+
+
+def _either(condition: str, one: list[str], other: list[str]) -> list[str]:
+    """One of two, by a condition."""
+    first = block(f"if ({condition})", one)
+    return [*first[:-1], *block("} else", other)]

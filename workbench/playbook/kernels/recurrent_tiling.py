@@ -6,7 +6,7 @@ Owns the numbers; recurrent_kernel.py has the text.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from workbench.model import DTYPE_BYTES, H100
 from workbench.playbook.ir.program import RecurrentLayers
@@ -21,8 +21,9 @@ _REGISTERS, _BESIDE = 65536, 48
 _PARTS = 1024
 """Bytes of shared memory that a block has beside weights: what the system takes."""
 _MOST_SUMS = 128
-_MOST_OF_ROWS = 65536
-"""Bytes of shared memory for rows of a turn: of what a layer reads, and of its states."""
+_LEAST_ROWS, _MOST_OF_ROWS = 8, 65536
+"""Rows of the batch that are worth weights on the chip, where there are as many, and bytes of shared memory for
+rows of a turn: of what a layer reads, and of its states."""
 
 
 @dataclass(frozen=True)
@@ -85,17 +86,18 @@ def _with(
     warps = -(-made.hidden // (most_blocks * units))
     if warps > _MOST_WARPS:
         return None
-    room = _REGISTERS // max(2 * LANES * warps, 256) - _BESIDE - 4 * units * made.gates
+    registers = _REGISTERS // max(2 * LANES * warps, 256) - _BESIDE - 4 * units * made.gates
     row = (widest_of(made) + made.hidden) * DTYPE_BYTES["f32"]
-    rows_most = min(LANES // units, min(room, _MOST_SUMS) // (units * made.gates), _MOST_OF_ROWS // row)
-    if rows_most < 1:
+    most = min(LANES // units, min(registers, _MOST_SUMS) // (units * made.gates), _MOST_OF_ROWS // row)
+    kept = warps * units * made.gates * row
+    parts = _PARTS + 3 * warps * _MOST_SUMS * DTYPE_BYTES["f32"]
+    beside = (H100.shared_bytes_per_sm - kept - parts) // (2 * row)
+    on_chip = beside >= min(most, _LEAST_ROWS)
+    most = min(most, beside) if on_chip else most
+    if most < 1:
         return None
     batch = max(made.batch.at(case) for case in cases)
-    rows = -(-batch // -(-batch // rows_most)) if batch else 1
+    rows = -(-batch // -(-batch // most)) if batch else 1
     team = -(-made.hidden // (warps * units))
-    waiting = 2 * rows * row
-    kept = warps * units * made.gates * row
-    tiling = RecurrentTiling(at_once, team, warps, units, rows, made.gates, True, kept + waiting)
-    if kept + waiting + _PARTS + 3 * warps * tiling.size * DTYPE_BYTES["f32"] <= H100.shared_bytes_per_sm:
-        return tiling
-    return replace(tiling, on_chip=False, shared_bytes=waiting)
+    shared = 2 * rows * row + (kept if on_chip else 0)
+    return RecurrentTiling(at_once, team, warps, units, rows, made.gates, on_chip, shared)

@@ -22,8 +22,8 @@ _PARTS = 1024
 """Bytes of shared memory that a block has beside weights: what the system takes."""
 _MOST_SUMS = 128
 _LEAST_ROWS, _MOST_OF_ROWS = 8, 65536
-"""Rows of the batch that are worth weights on the chip, where there are as many, and bytes of shared memory for
-rows of a turn: of what a layer reads, and of its states."""
+"""Rows of the batch that are worth weights on the chip, where there are as many, and bytes of shared memory
+for rows of a turn: of what a layer reads, and of its states."""
 
 
 @dataclass(frozen=True)

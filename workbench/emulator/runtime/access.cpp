@@ -214,9 +214,10 @@ ALWAYS_INLINE void store(uint64_t address, unsigned size, const void* return_add
 
 // ``again``: what was not there a moment ago another thread has to put there.
 NOINLINE void poll(Worker& worker, Thread& thread, const void* return_address, bool again = false) {
-  if (++thread.polls < kPolls && !again) return;
+  bool counts = ++thread.polls >= kPolls;
+  if (!counts && !again) return;
   thread.wait_pc = return_address;
-  yield(worker, thread);
+  yield(worker, thread, counts);
 }
 
 // The block has looked at what others may have published.
@@ -249,7 +250,9 @@ void volatile_read(uint64_t address, unsigned size, const void* return_address) 
   if (!worker || !worker->running) return;
   listen(*worker);
   Thread& thread = *worker->running;
-  bool again = is_for_all(*worker, address) && asks_again(thread, address);
+  // To let others run takes some stack, which a kernel that overflows its own has not.
+  bool has_room = reinterpret_cast<uint64_t>(__builtin_frame_address(0)) - thread.stack_low > kStackBytes / 8;
+  bool again = has_room && is_for_all(*worker, address) && asks_again(thread, address);
   if (!again || !worker->tracing || !replaced(*worker, thread, address, return_address))
     access(address, size, kRead, return_address, true);
   poll(*worker, thread, return_address, again);

@@ -359,16 +359,16 @@ void end_thread(Worker& worker, Thread& thread) {
   __builtin_unreachable();
 }
 
-NOINLINE void yield(Worker& worker, Thread& thread) {
+NOINLINE void yield(Worker& worker, Thread& thread, bool counts) {
   settle(thread);
-  thread.polls = 0;
+  if (counts) thread.polls = 0;
   if (worker.given_up()) hand_over(worker, &thread, nullptr);
   if (worker.in_turns && worker.idle_turns >= static_cast<uint64_t>(worker.alive)) {
     leave_to_others(worker, thread);
     return;
   }
   if (worker.in_turns) worker.idle_turns++;
-  else if (UNLIKELY(hopeless(worker))) give_up_waiting(worker, thread);
+  else if (UNLIKELY(counts && hopeless(worker))) give_up_waiting(worker, thread);
   Warp& warp = worker.warps[thread.warp];
   if (!warp.ready) drain_full_logs(worker);
   uint32_t later = after(worker, thread.lane, warp.ready);

@@ -27,5 +27,6 @@ void wait_here(Worker&, Thread&);
 [[noreturn]] void end_thread(Worker&, Thread&);
 
 // Lets other threads run once; recognises a block in which nobody gets anywhere any more.
-void yield(Worker&, Thread&);
+// ``counts``: as a turn in which nothing came of waiting. A thread that asks again and again has many a moment.
+void yield(Worker&, Thread&, bool counts = true);
 }  // namespace emu

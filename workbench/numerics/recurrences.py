@@ -28,6 +28,10 @@ CELLS = frozenset(_GATES)
 """Torch's recurrent layers, by the names of their operations."""
 _FUNCTIONS = 8.0
 """Roundings of a gate's functions and of what is made of them."""
+_KEPT = 3
+"""Values of a unit that are rounded so at a step."""
+_AT_ONCE = 2**25
+"""Elements of all gates of some steps, in all draws."""
 
 
 @dataclass
@@ -37,20 +41,25 @@ class _Draws:
     dtype: DType
     generator: torch.Generator
 
-    def moved(self, value: Tensor, by: Tensor) -> Tensor:
-        """Each element somewhere within ``by`` of its value."""
-        share = torch.rand(value.shape, generator=self.generator, dtype=torch.float64, device=value.device)
-        return value + (by * (2 * share - 1)).nan_to_num(0.0, 0.0, 0.0)
+    def shares(self, shape: Sequence[int]) -> Tensor:
+        """Of what each element may be off by: from -1 to 1."""
+        found = torch.rand(
+            *shape, generator=self.generator, dtype=torch.float64, device=self.generator.device
+        )
+        return found.mul_(2).sub_(1)
 
     def given(self, x: Tracked) -> Tensor:
         """An operand, which may be off already: (draws, ...)."""
         value = x.value.to(torch.float64).expand(DRAWS, *x.value.shape)
-        return value if x.is_exact else self.moved(value, x.error.expand_as(value))
+        if x.is_exact:
+            return value
+        by = torch.where(torch.isfinite(x.error), x.error, 0.0)
+        return value + by * self.shares(value.shape)
 
-    def stored(self, value: Tensor) -> Tensor:
-        """A state or a gate as it is computed and kept."""
-        unit = UNIT[self.dtype] + _FUNCTIONS * accumulate_unit(self.dtype)
-        return self.moved(value, unit * value.abs())
+    @property
+    def stored(self) -> float:
+        """Part of a state or a gate that computing and keeping it may take."""
+        return UNIT[self.dtype] + _FUNCTIONS * accumulate_unit(self.dtype)
 
 
 @dataclass
@@ -60,43 +69,70 @@ class _Stage:
     cell: str
     draws: _Draws
     inputs: Tensor
-    """(draws, gates * hidden, what it reads)."""
+    """(draws, what it reads, gates * hidden)."""
     states: Tensor
+    """(draws, hidden, gates * hidden)."""
     bias: Tensor
     """(draws, 1, gates * hidden), of the input's; ``state_bias`` of the state's."""
     state_bias: Tensor
 
+    def __post_init__(self) -> None:
+        self.squares = self.states.square(), self.state_bias.square()
+
     @cached_property
-    def count(self) -> int:
-        """Terms of a sum."""
-        return self.inputs.shape[-1] + self.states.shape[-1] + 2
+    def terms(self) -> int:
+        """Of a sum."""
+        return self.inputs.shape[-2] + self.states.shape[-2] + 2
 
-    def sums(self, x: Tensor, weights: Tensor, bias: Tensor) -> Tensor:
-        """Gates, (draws, batch, gates * hidden), each somewhere that an honest sum may end at."""
-        across = weights.transpose(-1, -2)
-        total = x @ across + bias
-        squares = x.square() @ across.square() + bias.square()
+    def off(self, total: Tensor, squares: Tensor) -> Tensor:
+        """How far an honest sum may end from its value."""
         unit = UNIT[self.draws.dtype] if self.draws.dtype not in ("f32", "f64") else 0.0
-        by = sum_rounding(total, squares, self.count, self.draws.dtype) + unit * total.abs()
-        return self.draws.moved(total, by)
+        by = sum_rounding(total, squares, self.terms, self.draws.dtype)
+        return by + unit * total.abs() if unit else by
 
-    def step(self, x: Tensor, state: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The new states, and the cells of an LSTM."""
-        given = self.sums(x, self.inputs, self.bias)
-        own = self.sums(state, self.states, self.state_bias)
-        keep = self.draws.stored
+    def read(self, x: Tensor) -> Tensor:
+        """What (draws, steps, batch, elements) give for each gate, each somewhere that a sum may end."""
+        weights, bias = self.inputs.unsqueeze(1), self.bias.unsqueeze(1)
+        total = x @ weights + bias
+        by = self.off(total, x.square() @ weights.square() + bias.square())
+        return total + by * self.draws.shares(total.shape)
+
+    def remembered(self, state: Tensor, share: Tensor) -> Tensor:
+        """The same of the states of the step before, (draws, batch, hidden)."""
+        weights, bias = self.squares
+        total = state @ self.states + self.state_bias
+        return total + self.off(total, state.square() @ weights + bias) * share
+
+    def steps(
+        self, x: Tensor, state: Tensor, cell: Tensor | None
+    ) -> tuple[list[Tensor], Tensor, Tensor | None]:
+        """New states of some steps, in order, and the last states and cells."""
+        given = self.read(x)
+        shares = self.draws.shares(given.shape)
+        kept = 1 + self.draws.stored * self.draws.shares((_KEPT, *x.shape[:3], state.shape[-1]))
+        found = []
+        for at in range(x.shape[1]):
+            own = self.remembered(state, shares[:, at])
+            state, cell = self.step(given[:, at], own, state, cell, kept[:, :, at])
+            found.append(state)
+        return found, state, cell
+
+    def step(
+        self, given: Tensor, own: Tensor, state: Tensor, cell: Tensor | None, kept: Tensor
+    ) -> tuple[Tensor, Tensor | None]:
+        """The new states, and the cells of an LSTM; ``kept`` are factors that stand for roundings."""
         if self.cell == "lstm":
             assert cell is not None
             enters, forgets, new, leaves = (given + own).chunk(4, -1)
-            cell = keep(forgets.sigmoid() * cell + keep(enters.sigmoid() * new.tanh()))
-            return keep(leaves.sigmoid() * cell.tanh()), cell
+            cell = kept[0] * (forgets.sigmoid() * cell + kept[1] * (enters.sigmoid() * new.tanh()))
+            return kept[2] * (leaves.sigmoid() * cell.tanh()), cell
         if self.cell == "gru":
             (reset, update, new), (own_reset, own_update, own_new) = given.chunk(3, -1), own.chunk(3, -1)
-            share = keep((update + own_update).sigmoid())
-            new = keep((new + (reset + own_reset).sigmoid() * own_new).tanh())
-            return keep((1 - share) * new + share * state), None
+            share = kept[0] * (update + own_update).sigmoid()
+            new = kept[1] * (new + (reset + own_reset).sigmoid() * own_new).tanh()
+            return kept[2] * ((1 - share) * new + share * state), None
         both = given + own
-        return keep(both.tanh() if self.cell == "rnn_tanh" else both.relu()), None
+        return kept[0] * (both.tanh() if self.cell == "rnn_tanh" else both.relu()), None
 
 
 def recurrent(op: Any, args: Sequence[Any], dtype: DType) -> tuple[Tracked, ...] | None:
@@ -132,9 +168,9 @@ def recurrent(op: Any, args: Sequence[Any], dtype: DType) -> tuple[Tracked, ...]
 
 
 def _stage(cell: str, draws: _Draws, params: Sequence[Tracked]) -> _Stage:
-    weights = [draws.given(one) for one in params[:2]]
+    weights = [draws.given(one).transpose(1, 2) for one in params[:2]]
     biases = [draws.given(one).unsqueeze(1) for one in params[2:]]
-    none = weights[0].new_zeros(DRAWS, 1, weights[0].shape[1])
+    none = weights[0].new_zeros(DRAWS, 1, weights[0].shape[-1])
     return _Stage(cell, draws, *weights, *(biases or (none, none)))
 
 
@@ -143,10 +179,12 @@ def _gone_through(
 ) -> tuple[Tensor, ...]:
     """States of all steps, (draws, steps, batch, hidden), the last ones, and the last cells of an LSTM."""
     state, cell = begins[0], begins[1] if len(begins) > 1 else None
+    given = given.flip(1) if backwards else given
+    each = given[:, :1].numel() // max(given.shape[-1], 1) * stage.bias.shape[-1]
     found: list[Tensor] = []
-    for at in range(given.shape[1]):
-        state, cell = stage.step(given[:, -1 - at if backwards else at], state, cell)
-        found.append(state)
+    for some in torch.split(given, max(1, _AT_ONCE // max(each, 1)), 1):
+        made, state, cell = stage.steps(some, state, cell)
+        found += made
     steps = torch.stack(found[::-1] if backwards else found, 1)
     return (steps, state) if cell is None else (steps, state, cell)
 

@@ -185,11 +185,11 @@ def main() -> None:
     measured = {"library": library} if asked.library else {}
     measured |= {"sweep": partial(sweep, asked.seconds)} if asked.sweep else {}
     if measured:
-        _keep({"device": torch.cuda.get_device_name(), "torch": torch.__version__}, measured)
+        keep({"device": torch.cuda.get_device_name(), "torch": torch.__version__}, measured, "few_rows.json")
 
 
-def _keep(kept: dict[str, object], measured: Mapping[str, Callable[[], Iterator[Entry]]]) -> None:
-    """Print what is measured, and write it down after each."""
+def keep(kept: dict[str, object], measured: Mapping[str, Callable[[], Iterator[Entry]]], file: str) -> None:
+    """Print what is measured, and write it down after each, by mode."""
     folder = os.environ.get("WORKBENCH_RECEIPTS")
     for name, measure in measured.items():
         entries: list[Entry] = []
@@ -198,7 +198,7 @@ def _keep(kept: dict[str, object], measured: Mapping[str, Callable[[], Iterator[
             print(entry, flush=True)
             entries.append(entry)
             if folder:
-                (Path(folder) / "few_rows.json").write_text(json.dumps(kept, indent=1) + "\n")
+                (Path(folder) / file).write_text(json.dumps(kept, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -97,6 +97,60 @@ def test_blocks_meet_and_read_one_another(blocks: int, mode: Mode, reverse: bool
     assert not report.stopped and not report.kept
 
 
+WORDS = """/* plan
+def plan(x):
+    y = empty_like(x)
+    told = zeros((BLOCKS,), f32)
+    launch("words", grid=BLOCKS, block=32, args=[x, told, y, x.numel], cooperative=True)
+    return y
+*/
+__global__ void words(const float* x, float* told, float* y, int count) {
+    __shared__ float all;
+    if (threadIdx.x == 0) {
+        float sum = 0.0f, total = 0.0f;
+        for (int i = blockIdx.x; i < count; i += gridDim.x) sum += x[i];
+        TELL(told + blockIdx.x, sum);
+        for (int i = 0; i < gridDim.x; ++i) {
+            float other;
+            do { other = HEAR(told + i); } while (other == 0.0f);
+            total += other;
+        }
+        all = total;
+    }
+    __syncthreads();
+    for (int i = blockIdx.x * 32 + threadIdx.x; i < count; i += 32 * gridDim.x) y[i] = x[i] / all;
+}
+"""
+VOLATILE = {
+    "TELL": "#define TELL(to, value) *(volatile float*)(to) = value",
+    "HEAR": "#define HEAR(from) *(volatile float*)(from)",
+}
+ONCE_MORE = "#define HEAR(from) __ldcv(from)"
+
+
+def words(blocks: int, tell: str = VOLATILE["TELL"], hear: str = VOLATILE["HEAR"]) -> str:
+    return of(blocks, source=WORDS).replace("*/", f"*/\n{tell}\n{hear}", 1)
+
+
+@pytest.mark.parametrize("hear", [VOLATILE["HEAR"], ONCE_MORE])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_word_that_is_the_value_and_the_news_of_it_is_no_race(hear: str, reverse: bool) -> None:
+    report = run(words(5, hear=hear), reverse=reverse).report
+    assert not report.hazards, report.hazards[0].message
+
+
+def test_a_word_that_is_written_as_any_other_is_a_race() -> None:
+    plain = "#define TELL(to, value) *(to) = value"
+    told = [hazard.message for hazard in run(words(5, tell=plain)).report.hazards]
+    assert told and all("workspace" in one for one in told)
+
+
+def test_what_is_asked_for_again_is_counted_once() -> None:
+    """How often a thread asks in vain says whose turn it was, and nothing of a GPU."""
+    few, many = (run(words(blocks)).report.launches[0] for blocks in (2, 40))
+    assert many.load_bytes < 5 * few.load_bytes + 40 * 40 * 4
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_a_barrier_of_the_kernels_own_works_too(reverse: bool) -> None:
     report = run(with_own(7), reverse=reverse).report

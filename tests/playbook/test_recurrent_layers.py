@@ -75,7 +75,17 @@ def test_all_steps_are_as_torch_makes_them(
 
 
 @pytest.mark.many(3)
-@pytest.mark.parametrize("sizes", [(3, 5, 8, 12, 1), (3, 9, 3, 7, 2), (2, 40, 4, 8, 2), (1, 1, 1, 2, 1)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (3, 5, 8, 12, 1),
+        (3, 9, 3, 7, 2),
+        (2, 40, 4, 8, 2),
+        (1, 1, 1, 2, 1),
+        (4, 9, 3, 12, 2),
+        (3, 5, 13, 4, 2),
+    ],
+)
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_at_other_sizes_too(cell: str, sizes: tuple[int, int, int, int, int]) -> None:
     call, tensors = layers(cell, sizes)
@@ -138,6 +148,18 @@ def test_weights_that_have_no_room_on_the_chip_are_read_at_each_step() -> None:
     large = recurrent_tiling(_of(made, 4096, 1024), 1, [{}])
     assert large is not None and not large.on_chip
     assert recurrent_tiling(_of(made, 64, 16384), 1, [{}]) is None, "more units than warps"
+
+
+@pytest.mark.parametrize("sizes", [(3, 5, 8, 12, 1), (2, 3, 3, 7, 2)])
+def test_weights_from_memory_give_the_same(
+    sizes: tuple[int, int, int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workbench.playbook.kernels.recurrent_tiling._PARTS", 10**6)
+    for cell in ("lstm", "gru"):
+        call, tensors = layers(cell, sizes)
+        source = source_of(problem_of(call, tensors, varying=False), 2)
+        assert "mine = weights" not in source
+        check(call, source, tensors, "checked")
 
 
 def _of(made: object, inputs: int, hidden: int) -> object:

@@ -20,7 +20,7 @@ _REGISTERS, _BESIDE = 65536, 48
 """Registers of a multiprocessor, and those that a thread needs beside its sums and weights."""
 _PARTS = 1024
 """Bytes of shared memory that a block has beside weights: what the system takes."""
-_MOST_SUMS = 128
+_MOST_SUMS, _VECTOR = 128, 4
 _LEAST_ROWS, _MOST_OF_ROWS = 8, 65536
 """Rows of the batch that are worth weights on the chip, where there are as many, and bytes of shared memory
 for rows of a turn: of what a layer reads, and of its states."""
@@ -58,8 +58,9 @@ class RecurrentTiling:
 
 
 def widest_of(made: RecurrentLayers) -> int:
-    """Elements of a row that any of the layers reads of the one below."""
-    return max(made.inputs, made.hidden * made.ways if made.layers > 1 else 0)
+    """Elements of a row that any of the layers reads, and as many more as make whole vectors."""
+    read = max(made.inputs, made.hidden * made.ways if made.layers > 1 else 0)
+    return -(-read // _VECTOR) * _VECTOR
 
 
 def recurrent_tiling(

@@ -92,6 +92,12 @@ def test_at_other_sizes_too(cell: str, sizes: tuple[int, int, int, int, int]) ->
     check(call, source_of(problem_of(call, tensors, varying=False), 2), tensors, "checked")
 
 
+def test_the_same_vector_gives_the_same_text_again() -> None:
+    call, tensors = layers("gru")
+    problem = problem_of(call, tensors)
+    assert source_of(problem, 2) == source_of(problem, 2)
+
+
 def test_more_rows_and_steps_than_were_declared_work_as_well() -> None:
     call, tensors = layers("gru", (2, 2, 4, 8, 2))
     source = source_of(problem_of(call, tensors), 1)

@@ -294,7 +294,10 @@ class PlanText:
     def _prepared(self, program: Program, kernel: KernelText) -> list[str]:
         """Allocations and the vector width that a launch refers to."""
         names = [name for name in kernel.buffers if name not in self._buffers and name in program.buffers]
-        lines = [self._allocation(program, name, zero=name in kernel.zeroed) for name in names]
+        lines = [self._allocation(program, name) for name in names]
+        for scratch in kernel.zeroed:
+            local = self._buffers[scratch.name] = self._names.new(scratch.name)
+            lines.append(f"{local} = zeros({self.shape(scratch.shape)}, {scratch.dtype})")
         if kernel.width is not None:
             self._width(kernel.width, lines)
         if kernel.fit and kernel.fit not in self._blocks:
@@ -536,11 +539,9 @@ class PlanText:
         )
         return replace(split, kernels=kernels, teams=split.teams.replace("{bundle}", name))
 
-    def _allocation(self, program: Program, name: str, zero: bool) -> str:
+    def _allocation(self, program: Program, name: str) -> str:
         buffer = program.buffers[name]
         local = self._buffers[name] = self._names.new(name)
-        if zero:
-            return f"{local} = zeros({self.shape(buffer.shape)}, {buffer.dtype})"
         for spec in self.problem.tensors:
             like = program.buffers[spec.name]
             if like.strides is None and (like.dtype, like.shape) == (buffer.dtype, buffer.shape):

@@ -67,8 +67,8 @@ class KernelText:
     """Scratch of one element a block: name and type."""
     most: str = ""
     """Blocks there are at most, in the plan language; the grid calls them ``{most}``."""
-    zeroed: tuple[str, ...] = ()
-    """Buffers that are zero before it."""
+    zeroed: tuple[Buffer, ...] = ()
+    """Scratch that is zero before it."""
 
 
 def threads_of(kernels: Iterable[KernelText], usual: int) -> int | None:

@@ -78,7 +78,7 @@ class _Recurrent:
         made, site = self.made, self.site
         name = Names([*site.program.buffers, *site.partials]).new("told_states")
         shape = (number(made.layers), made.length, made.batch, number(made.hidden * made.ways))
-        site.program.buffers[name] = Buffer(name, "f32", shape, "made")
+        site.partials[name] = Buffer(name, "f32", shape, "partial")
         return name
 
     def _size(self, size: Size) -> str:
@@ -100,7 +100,7 @@ class _Recurrent:
             otherwise=f"all {blocks} blocks must be on the card at the same time",
         )
         found = self.frame.finish(self.name, body, str(blocks), limits)
-        return replace(found, cooperative=True, zeroed=(self.told,))
+        return replace(found, cooperative=True, zeroed=(self.site.partials[self.told],))
 
     # ------------------------------------------------------------------------ before the steps
 

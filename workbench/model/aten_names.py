@@ -4,6 +4,8 @@ from __future__ import annotations
 
 COMPARED = frozenset(("eq", "ne", "lt", "le", "gt", "ge"))
 """Comparisons of two operands, element by element."""
+RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
+"""Layers that go through their steps in one operation."""
 CHOOSES = frozenset(
     ("amax", "amin", "max", "min", "max_pool2d_with_indices", "max_pool3d_with_indices", "cummax", "cummin")
 )

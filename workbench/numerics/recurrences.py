@@ -23,9 +23,6 @@ from workbench.numerics.reductions import sum_rounding
 from workbench.numerics.tracked import Tracked, deviation, rounded
 
 DRAWS = 8
-_GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
-CELLS = frozenset(_GATES)
-"""Torch's recurrent layers, by the names of their operations."""
 _FUNCTIONS = 8.0
 """Roundings of a gate's functions and of what is made of them."""
 _KEPT = 3

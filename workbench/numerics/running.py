@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from workbench.model import Arg, Contract, DType, Graph, OpNode, Ref
-from workbench.model.aten_names import COMPARED
+from workbench.model.aten_names import COMPARED, RECURRENT
 from workbench.model.systems import system_of
 from workbench.numerics import choices, linear, movement, reductions, sampling, systems
 from workbench.numerics.choices import is_left_open
@@ -26,7 +26,7 @@ from workbench.numerics.operators import argument, free_of_layout, last_read, op
 from workbench.numerics.peaks import Peaks
 from workbench.numerics.places import place_among
 from workbench.numerics.pointwise import POINTWISE, pointwise
-from workbench.numerics.recurrences import CELLS, recurrent
+from workbench.numerics.recurrences import recurrent
 from workbench.numerics.spectra import transformed
 from workbench.numerics.sums_of_products import SumsOfProducts
 from workbench.numerics.tracked import Tracked, deviation, exact, rounded
@@ -398,7 +398,7 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(
         ("index_put", "_unsafe_index_put", "scatter", "scatter_add"), _scattered,
     ),
-    **dict.fromkeys(CELLS, _recurrent),
+    **dict.fromkeys(RECURRENT, _recurrent),
     "view": _view, "copy": _copied, **dict.fromkeys(movement.CASTS, _cast),
 }  # fmt: skip
 

@@ -9,12 +9,12 @@ import math
 from collections.abc import Mapping
 
 from workbench.model import Dim, OpNode, Problem, Ref, size_of
+from workbench.model.aten_names import RECURRENT
 
 _PRODUCTS = {"mm": 1, "bmm": 1, "addmm": 2, "baddbmm": 2, "mv": 0, "convolution": 1}
 """Position of the operand whose sizes tell how many multiplications make one result."""
 _LIBRARY_SHARE = 4
 """A convolution is left to a library, which is faster than an emulated loop by more than this."""
-_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _OF_A_ROW, _OF_A_STEP = 2**13, 2**15
 """Of one unit of a recurrent layer, for each row of the batch and for each step, beside its products: lanes
 join sums, and blocks wait for one another."""
@@ -45,7 +45,7 @@ def multiplications(problem: Problem, sizes: Mapping[str, int]) -> int:
 
 def _of_node(node: OpNode, dims: Mapping[str, tuple[Dim, ...]], sizes: Mapping[str, int]) -> int:
     kind = node.base_name
-    if kind in _RECURRENT:
+    if kind in RECURRENT:
         return _of_layers(node, dims, sizes)
     if kind not in _PRODUCTS or len(node.args) <= _PRODUCTS[kind]:
         return 0

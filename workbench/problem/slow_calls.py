@@ -55,11 +55,11 @@ host does between. Nanoseconds a row of a matrix, where they are many: 262144 in
 398 us, as many solutions by a factor of four rows 2473."""
 SOLVING["cholesky_inverse"] = SOLVING["cholesky_solve"]  # not measured: two triangles as well
 
-RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 _STEP_US, _STAYING, _TOGETHER = 6.5, 3, 8
 """Of a step of one layer in one direction: six layers of 256 units take 512 steps of ten rows in 18 to 23 ms
 on an H200, LSTM or GRU, in both directions twice that. Two layers of 128 units of a GRU take 100 steps of 64
-rows in 258 us, two plain ones of 256 units 256 steps of 16 in 1000: three tenths, or less."""
+rows in 258 us, two plain ones of 256 units 256 steps of 16 in 1000: three tenths, or less
+(2026-12-01-h200-recurrent-words.json and -fences.json)."""
 
 _BLOCK_NS, _TERM_US = 1.5, 0.03
 """Of a product of many small matrices, whose results are one tile each: for every block, and for every term

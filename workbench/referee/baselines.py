@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from workbench.model import Case, Problem, Target, Value, base_name
+from workbench.model.aten_names import RECURRENT
 from workbench.model.systems import MATRIX_AT
 from workbench.problem.slow_calls import (
     ORDERED,
-    RECURRENT,
     SOLVING,
     TAKEN_APART,
     ordered_rows,

@@ -15,11 +15,12 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from workbench.model import Case, Contract, Problem, base_name
+from workbench.model.aten_names import RECURRENT
 from workbench.model.systems import MATRIX_AT
 from workbench.numerics.dtypes import TORCH
 from workbench.problem.recurrent import NAMES, Whole
 from workbench.problem.reference import Reference, run
-from workbench.problem.slow_calls import ORDERED, RECURRENT, SOLVING, ordered_rows, recurrent_steps
+from workbench.problem.slow_calls import ORDERED, SOLVING, ordered_rows, recurrent_steps
 from workbench.referee.baselines import ROW_OPS, EagerOp
 from workbench.referee.work import FREE, factors, library_operations
 

@@ -22,11 +22,11 @@ from workbench.model import (
     base_name,
     fastest_over_fp32,
 )
+from workbench.model.aten_names import RECURRENT
 from workbench.model.systems import MATRIX_AT
 from workbench.plan.steps import Allocate, BufferArg, Launch, Library, LibraryArg, Plan
 from workbench.problem.slow_calls import (
     ORDERED,
-    RECURRENT,
     SOLVING,
     ordered_rows,
     ordering_us,
@@ -44,8 +44,8 @@ from workbench.referee.work import FREE, factors, flops, library_operations, siz
 NOTHING_OWN = "no kernel of its own: the reference's library calls"
 EAGER, COMPILE = "eager (model)", "compile (model)"
 STEP_US = 3.0
-"""Of a step of recurrent layers whose blocks tell one another their states: 1.8 to 7 us on an H200, for 24
-kernels of twelve networks (docs/notes/2026-12-01-recurrent-layers.md)."""
+"""Of a step of recurrent layers whose blocks tell one another their states: 1.8 to 7 us on an H200, for 36
+kernels of twelve networks, a few of many rows more (docs/notes/2026-12-01-recurrent-layers.md)."""
 OWN_SHARE = 0.55
 """Of a unit's peak that products in a kernel of one's own reach: convolutions on an H100 had 33 to 41 TFLOPS
 on float32 units, 66 to 94 by three products of TF32 (receipt 2026-11-26-h100-patches.json)."""

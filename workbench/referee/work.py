@@ -24,6 +24,7 @@ from workbench.model import (
     over_fp32,
     size_of,
 )
+from workbench.model.aten_names import RECURRENT
 from workbench.problem.slow_calls import batched_us, of_few_rows
 from workbench.referee.convolution import Shape, convolution_of, convolved_of
 
@@ -69,9 +70,7 @@ def flops(name: str, inputs: Sequence[Shape], output: Shape, args: Sequence[Any]
             seen = few * (few + 1) // 2 + (queries - few) * keys
             pairs = seen if len(args) > 5 and args[5] is True else queries * keys
             return 2.0 * math.prod(inputs[0][:-2]) * pairs * (inputs[1][-1] + inputs[2][-1])
-        case (
-            "lstm" | "gru" | "rnn_tanh" | "rnn_relu"
-        ):  # matrices are weights, which every row meets each step
+        case _ if name in RECURRENT:  # matrices are weights, which every row meets at each step
             rows = math.prod(output[:2])
             return 2.0 * rows * sum(math.prod(shape) for shape in inputs if len(shape) == 2)
         case "conv1d" | "conv2d" | "conv3d" | "_trilinear":  # the weight has all that is summed over

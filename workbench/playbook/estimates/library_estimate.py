@@ -6,6 +6,7 @@ Owns how bytes and operations follow one another; library_work.py counts them.
 from __future__ import annotations
 
 from workbench.model import base_name
+from workbench.model.aten_names import RECURRENT
 from workbench.model.systems import MATRIX_AT
 from workbench.playbook.analysis.asked_bytes import Asked
 from workbench.playbook.analysis.following import Estimate
@@ -15,7 +16,6 @@ from workbench.playbook.ir.program import LibraryArgument, LibraryCall
 from workbench.playbook.ir.sizes import product
 from workbench.problem.slow_calls import (
     ORDERED,
-    RECURRENT,
     SOLVING,
     ordered_rows,
     ordering_us,
